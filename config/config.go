@@ -1,0 +1,155 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Config is every setting of a server. Its YAML form is the contract.
+type Config struct {
+	Listen    string              `yaml:"listen"`   // host:port
+	Home      string              `yaml:"home"`     // folder of everything below that is not set
+	Control   string              `yaml:"control"`  // "sqlite": home/control.db
+	Runner    string              `yaml:"runner"`   // sluice-runner; default: beside the program
+	Backends  string              `yaml:"backends"` // folders of ggml backend libraries (CUDA …), as in PATH; "": those linked in
+	Auth      Auth                `yaml:"auth"`
+	Limits    Limits              `yaml:"limits"`
+	Models    string              `yaml:"models"` // catalogue, models.yaml; "": the built-in one
+	Databases map[string]Database `yaml:"databases"`
+	Lake      Lake                `yaml:"lake"`
+	Agent     Agent               `yaml:"agent"`
+
+	// Ollama's settings of the same name; they have no key in the file yet.
+	ModelsDir   string        `yaml:"-"` // OLLAMA_MODELS; default home/models
+	KeepAlive   time.Duration `yaml:"-"` // OLLAMA_KEEP_ALIVE; negative: for ever
+	NumParallel int           `yaml:"-"`
+	MaxLoaded   int           `yaml:"-"`
+	MaxQueue    int           `yaml:"-"`
+	NumCtx      int           `yaml:"-"` // OLLAMA_CONTEXT_LENGTH
+	LoadTimeout time.Duration `yaml:"-"`
+	AdminKey    string        `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
+	LogLevel    string        `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
+}
+
+// Auth says who may call without a key.
+type Auth struct {
+	OllamaRoutes string `yaml:"ollama_routes"` // "open" (on loopback only) or "key"
+	OpenAdmin    bool   `yaml:"open_admin"`    // pull, create, delete … without a key too
+}
+
+// Limits bound what a request may use.
+type Limits struct {
+	Rows             int      `yaml:"rows"`              // of /v1/query/execute
+	StatementTimeout Duration `yaml:"statement_timeout"` // of one statement
+	Body             Size     `yaml:"body"`              // of a request's body
+}
+
+// Database is one source.
+type Database struct {
+	Kind            string `yaml:"kind"` // "duckdb"
+	Path            string `yaml:"path"` // relative to home
+	Writable        bool   `yaml:"writable"`
+	SessionTimezone string `yaml:"session_timezone"`
+}
+
+// Lake is where COPY … TO LAKE may write.
+type Lake struct {
+	Connections map[string]Connection `yaml:"connections"`
+}
+
+// Connection is one lake root. An empty WriteAllowlist disables COPY there for everybody.
+type Connection struct {
+	URL            string   `yaml:"url"`
+	WriteAllowlist []string `yaml:"write_allowlist"`
+	Managed        []string `yaml:"managed"`
+}
+
+// Agent answers questions about databases.
+type Agent struct {
+	Model          string   `yaml:"model"`           // "": the first of the catalogue's sql role that is installed and fits
+	ApprovedModels []string `yaml:"approved_models"` // empty: any installed model
+	MaxRows        int      `yaml:"max_rows"`
+	Timeout        Duration `yaml:"timeout"`
+}
+
+// Default settings. home is the user's home folder.
+func defaults(home string) Config {
+	return Config{
+		Listen:    "127.0.0.1:11434",
+		Home:      filepath.Join(home, ".sluice"),
+		Control:   "sqlite",
+		Auth:      Auth{OllamaRoutes: "open"},
+		Limits:    Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
+		Agent:     Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
+		KeepAlive: 5 * time.Minute, NumParallel: 1, MaxLoaded: 1, MaxQueue: 512, NumCtx: 4096, LoadTimeout: 5 * time.Minute,
+		LogLevel: "info",
+	}
+}
+
+// Load reads the file (path "" reads none) and the variables, fills defaults and reports every mistake at once.
+func Load(path, userHome string, env func(string) string) (*Config, error) {
+	cfg := defaults(userHome)
+	var problems []error
+	if path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		problems = append(problems, cfg.readFile(path, text, env)...)
+	}
+	problems = append(problems, cfg.readEnv(env)...)
+	cfg.fill(userHome)
+	problems = append(problems, cfg.validate()...)
+	if len(problems) != 0 {
+		return nil, errors.Join(problems...)
+	}
+	return &cfg, nil
+}
+
+// fill derives what was not set: paths below home, one database and one lake to begin with.
+func (c *Config) fill(userHome string) {
+	c.Home = expandHome(c.Home, userHome)
+	if c.ModelsDir == "" {
+		c.ModelsDir = filepath.Join(c.Home, "models")
+	}
+	c.ModelsDir = expandHome(c.ModelsDir, userHome)
+	if c.Models != "" {
+		c.Models = c.below(expandHome(c.Models, userHome))
+	}
+	if len(c.Databases) == 0 {
+		c.Databases = map[string]Database{"data": {Kind: "duckdb", Path: "data.duckdb"}}
+	}
+	for name, db := range c.Databases {
+		if db.Path != "" {
+			db.Path = c.below(expandHome(db.Path, userHome))
+		}
+		if db.SessionTimezone == "" {
+			db.SessionTimezone = "UTC"
+		}
+		c.Databases[name] = db
+	}
+	if len(c.Lake.Connections) == 0 {
+		// A place to write to, but nobody may yet: write_allowlist is empty.
+		c.Lake.Connections = map[string]Connection{"local": {URL: "file://" + filepath.Join(c.Home, "lake")}}
+	}
+}
+
+func (c *Config) below(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.Home, path)
+}
+
+func expandHome(path, userHome string) string {
+	if path == "~" {
+		return userHome
+	}
+	if len(path) > 1 && path[:2] == "~/" {
+		return filepath.Join(userHome, path[2:])
+	}
+	return path
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func load(t *testing.T, file string, env map[string]string) (*Config, error) {
+	t.Helper()
+	path := ""
+	if file != "" {
+		path = filepath.Join(t.TempDir(), "sluice.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Load(path, "/home/u", func(name string) string { return env[name] })
+}
+
+func TestDefaultsDenyCopyEverywhere(t *testing.T) {
+	c, err := load(t, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := c.Lake.Connections["local"]
+	if local.URL != "file:///home/u/.sluice/lake" || len(local.WriteAllowlist) != 0 {
+		t.Errorf("default lake connection is %+v", local)
+	}
+	if c.Listen != "127.0.0.1:11434" || !c.Loopback() {
+		t.Errorf("listens on %s by default", c.Listen)
+	}
+	if c.Databases["data"].Path != "/home/u/.sluice/data.duckdb" || c.Databases["data"].Writable {
+		t.Errorf("default database is %+v", c.Databases["data"])
+	}
+}
+
+func TestPrecedenceIsOursThenOllamaThenFile(t *testing.T) {
+	file := "listen: 127.0.0.1:1\nhome: /srv/x\n"
+	cases := map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"the file beats the default":       {nil, "127.0.0.1:1"},
+		"Ollama's variable beats the file": {map[string]string{"OLLAMA_HOST": "http://0.0.0.0:2/"}, "0.0.0.0:2"},
+		"our variable beats Ollama's":      {map[string]string{"OLLAMA_HOST": ":2", "SLUICE_HOST": "127.0.0.1:3"}, "127.0.0.1:3"},
+		"a host alone takes Ollama's port": {map[string]string{"OLLAMA_HOST": "::1"}, "[::1]:11434"},
+		"a port alone listens on loopback": {map[string]string{"OLLAMA_HOST": ":7"}, "127.0.0.1:7"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := load(t, file, c.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.Listen != c.want {
+				t.Errorf("listens on %s, want %s", cfg.Listen, c.want)
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreReportedAtOnceWithTheirLines(t *testing.T) {
+	_, err := load(t, `
+listen: 127.0.0.1:1
+lisen: x
+auth: {ollama_routes: open, opn_admin: true}
+databases:
+  shop: {kind: duckdb, path: a.duckdb, writeable: true}
+lake:
+  connections:
+    l: {url: "${NOWHERE}", write_allow: []}
+`, map[string]string{"OLLAMA_MAX_QUEUE": "many", "SLUICE_KEEP_ALIVE": "soon"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"line 3: unknown key lisen", "line 4: unknown key auth.opn_admin", "line 6: unknown key databases.shop.writeable",
+		"line 9: unknown key lake.connections.l.write_allow", "line 9: ${NOWHERE} is not set", "OLLAMA_MAX_QUEUE", "SLUICE_KEEP_ALIVE",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("missing %q in:\n%v", want, err)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	c, err := load(t, `
+limits: {rows: 5, statement_timeout: 90s, body: 1MiB}
+agent: {model: m, approved_models: [m, n], timeout: 2m}
+databases:
+  shop: {kind: duckdb, path: "${WHERE}/shop.duckdb"}
+`, map[string]string{"WHERE": "/data", "OLLAMA_KEEP_ALIVE": "-1", "OLLAMA_NUM_PARALLEL": "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Limits.Rows != 5 || time.Duration(c.Limits.StatementTimeout) != 90*time.Second || c.Limits.Body != 1<<20 {
+		t.Errorf("limits %+v", c.Limits)
+	}
+	if c.Agent.Model != "m" || len(c.Agent.ApprovedModels) != 2 || c.Agent.MaxRows != 1000 {
+		t.Errorf("agent %+v", c.Agent)
+	}
+	if c.Databases["shop"].Path != "/data/shop.duckdb" {
+		t.Errorf("databases %+v", c.Databases)
+	}
+	if c.KeepAlive >= 0 || c.NumParallel != 1 {
+		t.Errorf("keep_alive %v, parallel %d", c.KeepAlive, c.NumParallel)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	cases := map[string]string{
+		"what this version lacks is said, control": "control: postgres://x",
+		"what this version lacks is said, kind":    "databases: {a: {kind: postgres, path: x}}",
+		"what this version lacks is said, s3":      "lake: {connections: {a: {url: 's3://b/c'}}}",
+		"a lake root is absolute":                  "lake: {connections: {a: {url: 'file://srv/lake'}}}",
+		"a name that cannot stand in a URL":        "databases: {'a/b': {kind: duckdb, path: x}}",
+		"a size without sense":                     "limits: {body: 32 elephants}",
+		"a time without unit":                      "limits: {statement_timeout: 60}",
+		"a routes setting that is neither":         "auth: {ollama_routes: closed}",
+		"a listen address without port":            "listen: localhost",
+	}
+	for name, file := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := load(t, file, nil); err == nil {
+				t.Errorf("accepted: %s", file)
+			}
+		})
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for listen, want := range map[string]bool{
+		"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "127.9.9.9:1": true,
+		"0.0.0.0:1": false, ":1": false, "[::]:1": false, "10.0.0.1:1": false, "nonsense": false,
+	} {
+		if got := (&Config{Listen: listen}).Loopback(); got != want {
+			t.Errorf("%s: loopback %v", listen, got)
+		}
+	}
+}

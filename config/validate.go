@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// names of databases and connections stand in SQL text, URLs and folders.
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+
+// validate returns everything that is wrong.
+func (c *Config) validate() []error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		add("listen: %q is not host:port", c.Listen)
+	}
+	if c.Control != "sqlite" {
+		add("control: %q: only sqlite is there in this version", c.Control)
+	}
+	if r := c.Auth.OllamaRoutes; r != "open" && r != "key" {
+		add("auth.ollama_routes: %q is neither open nor key", r)
+	}
+	if c.Limits.Rows < 1 {
+		add("limits.rows: must be at least 1")
+	}
+	if c.Limits.Body < 1 {
+		add("limits.body: must be at least 1 byte")
+	}
+	if c.Limits.StatementTimeout <= 0 {
+		add("limits.statement_timeout: must be more than 0")
+	}
+	if c.Agent.MaxRows < 1 {
+		add("agent.max_rows: must be at least 1")
+	}
+	if c.Agent.Timeout <= 0 {
+		add("agent.timeout: must be more than 0")
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
+		add("SLUICE_LOG: %q is none of debug, info, warn, error", c.LogLevel)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		db := c.Databases[name]
+		if !nameForm.MatchString(name) {
+			add("databases.%s: a name has letters, digits, _ and -, and at most 63 of them", name)
+		}
+		if db.Kind != "duckdb" {
+			add("databases.%s.kind: %q: only duckdb is there in this version", name, db.Kind)
+		}
+		if db.Path == "" {
+			add("databases.%s.path: is missing", name)
+		}
+		if db.Writable {
+			add("databases.%s.writable: writing is not there in this version", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Lake.Connections)) {
+		if !nameForm.MatchString(name) {
+			add("lake.connections.%s: a name has letters, digits, _ and -, and at most 63 of them", name)
+		}
+		u, err := url.Parse(c.Lake.Connections[name].URL)
+		if err != nil || u.Scheme != "file" || u.Host != "" || !filepath.IsAbs(u.Path) {
+			add("lake.connections.%s.url: only file:///absolute/folder is there in this version", name)
+		}
+	}
+	return problems
+}
+
+// Loopback says whether the server can only be reached from this machine.
+func (c *Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// hostPort completes what OLLAMA_HOST may hold: a URL, a host alone, a port alone.
+func hostPort(v string) string {
+	v = strings.TrimSuffix(v, "/")
+	if _, rest, ok := strings.Cut(v, "://"); ok {
+		v = rest
+	}
+	host, port, err := net.SplitHostPort(v)
+	if err != nil {
+		host, port = strings.Trim(v, "[]"), "11434"
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

