@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// How much of a result the sentence tells; the table holds the rest.
+const (
+	factRows    = 3
+	factColumns = 6
+	factRunes   = 120
+)
+
+// describe puts a result into words. Every number in it is a cell's, or counted here.
+func describe(t *Table) string {
+	n := len(t.Rows)
+	switch {
+	case n == 0:
+		return "No rows match."
+	case n == 1 && !t.Truncated:
+		return facts(t, t.Rows[0]) + "."
+	}
+	count := plural(n, "row")
+	if t.Truncated {
+		count = "More than " + count
+	}
+	if n > factRows {
+		count += ". The first " + strconv.Itoa(factRows)
+	}
+	shown := make([]string, 0, factRows)
+	for _, row := range t.Rows[:min(n, factRows)] {
+		shown = append(shown, facts(t, row))
+	}
+	return count + ": " + strings.Join(shown, "; ") + "."
+}
+
+// facts writes one row as "column: value, column: value".
+func facts(t *Table, row []any) string {
+	cells := make([]string, 0, factColumns)
+	for i, v := range row[:min(len(row), factColumns)] {
+		cells = append(cells, cell(t.Columns[i].Name)+": "+cell(v))
+	}
+	if len(row) > factColumns {
+		cells = append(cells, "and "+plural(len(row)-factColumns, "more column"))
+	}
+	return strings.Join(cells, ", ")
+}
+
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "no value"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case float32:
+		return strconv.FormatFloat(float64(v), 'f', -1, 32)
+	case string:
+		text := []rune(strings.Join(strings.Fields(v), " "))
+		if len(text) > factRunes {
+			return string(text[:factRunes]) + "…"
+		}
+		return string(text)
+	}
+	return fmt.Sprint(v)
+}
+
+// What a person must never read as an answer: an unfilled slot, a tool call, a code block. The rules are those of
+// testdata/nl2sql/score.py, and any fence besides.
+var (
+	placeholder = regexp.MustCompile(`(?i)\[(your|insert|name|value|number|date|amount|company|x+)\b[^\]]*\]|<(value|number|name|insert|your)[^>]*>` +
+		`|\{\{.*?\}\}|\bX{2,}\b|\$X\b|lorem ipsum|\bplaceholder\b`)
+	toolCall = regexp.MustCompile("(?i)<tool_call>|\"(name|function|tool)\"\\s*:\\s*\"[\\w.]+\"\\s*,\\s*\"(arguments|parameters)\"|database_ask\\s*\\(|```")
+)
+
+// presentable gives the text, or what stands in for it when the text (through a cell, a column's name or a quoted piece
+// of the model's SQL) looks like something that a person must never read as an answer.
+func presentable(text, instead string) string {
+	if placeholder.MatchString(text) || toolCall.MatchString(text) || strings.TrimSpace(text) == "" {
+		return instead
+	}
+	return text
+}
