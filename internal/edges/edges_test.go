@@ -30,9 +30,10 @@ var rooms = map[string][]string{
 	"agent/eval":          {"agent", "access", "sqlguard", "database", "fault"},
 	"lakecopy":            {"access", "sqlguard", "database", "store", "fault"},
 	"gateway":             {"access", "agent", "scheduler", "runner", "lakecopy", "rag", "models", "sqlguard", "database", "fault"},
-	"cmd/sluice":          {"access", "agent", "agent/eval", "config", "database", "fault", "gateway", "lakecopy", "models", "rag", "runner", "scheduler", "sqlguard", "store"},
+	"cmd/sluice":          {".", "access", "agent", "agent/eval", "config", "database", "fault", "gateway", "lakecopy", "models", "rag", "runner", "scheduler", "sqlguard", "store"},
 	"cmd/sluice-runner":   {"runner", "runner/engine", "fault"},
 	"internal/edges":      {},
+	"internal/runnertest": {"runner", "fault"},
 	"internal/e2e":        {},
 	"internal/fakerunner": {"runner", "fault"},
 }
@@ -128,7 +129,10 @@ func check(room, path string) []string {
 				osName = spec.Name.Name
 			}
 		}
-		if ours, isOurs := strings.CutPrefix(imported, "sluice/"); isOurs {
+		if ours, isOurs := strings.CutPrefix(imported+"/", "sluice/"); isOurs {
+			if ours = strings.TrimSuffix(ours, "/"); ours == "" {
+				ours = "."
+			}
 			if !allowed(may, line, room, ours) {
 				problems = append(problems, line+" must not import "+ours)
 			}

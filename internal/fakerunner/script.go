@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// script is what the fake shall do; main.go says what the fields mean.
+type script struct {
+	load, delay        time.Duration
+	loadError          string
+	text               string
+	tokens             int
+	rate               float64
+	dieAfter, errAfter int
+	width, train       int
+	weights, kv        uint64
+	loadDie, hang      bool
+	stay, pooled       bool
+}
+
+// parse lays a query over a script. An unknown key is an error, so that a test cannot misspell one and pass.
+func parse(s script, query string) (script, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return s, err
+	}
+	for key, list := range values {
+		v := list[len(list)-1]
+		switch key {
+		case "load":
+			s.load, err = time.ParseDuration(v)
+		case "delay":
+			s.delay, err = time.ParseDuration(v)
+		case "load_error":
+			s.loadError = v
+		case "text":
+			s.text = v
+		case "tokens":
+			s.tokens, err = strconv.Atoi(v)
+		case "rate":
+			s.rate, err = strconv.ParseFloat(v, 64)
+		case "die_after":
+			s.dieAfter, err = strconv.Atoi(v)
+		case "error_after":
+			s.errAfter, err = strconv.Atoi(v)
+		case "width":
+			s.width, err = strconv.Atoi(v)
+		case "train":
+			s.train, err = strconv.Atoi(v)
+		case "weights":
+			s.weights, err = strconv.ParseUint(v, 10, 64)
+		case "kv":
+			s.kv, err = strconv.ParseUint(v, 10, 64)
+		case "load_die":
+			s.loadDie = v == "1"
+		case "hang":
+			s.hang = v == "1"
+		case "stay":
+			s.stay = v == "1"
+		case "pooled":
+			s.pooled = v == "1"
+		default:
+			err = fmt.Errorf("unknown key")
+		}
+		if err != nil {
+			return s, fmt.Errorf("script key %q: %w", key, err)
+		}
+	}
+	return s, nil
+}
+
+// ofPath reads the script behind a model's path.
+func ofPath(s script, path string) (script, error) {
+	_, query, _ := strings.Cut(path, "?")
+	return parse(s, query)
+}
+
+// ofPrompt reads the script within a prompt, and gives the prompt without it.
+func ofPrompt(s script, prompt string) (script, string, error) {
+	before, rest, found := strings.Cut(prompt, "{{")
+	query, after, closed := strings.Cut(rest, "}}")
+	if !found || !closed {
+		return s, prompt, nil
+	}
+	s, err := parse(s, query)
+	return s, before + after, err
+}
