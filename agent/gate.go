@@ -2,9 +2,9 @@ package agent
 
 import (
 	"errors"
-	"strings"
 
 	"sluice/fault"
+	"sluice/sqlguard"
 )
 
 // blamesStatement says whether an error is about the statement that the model wrote. Any other is an error of ours or of
@@ -18,9 +18,5 @@ func blamesStatement(err error) bool {
 }
 
 // notRead says whether the gate refused because the text is something else than one query that reads: a write, a
-// setting, several statements. The gate's parser found that out; what only cannot be parsed, it calls a syntax error.
-func notRead(err error) bool {
-	var refused *fault.Error
-	return errors.As(err, &refused) && refused.Code == fault.Refused && refused.Kind == "syntax" &&
-		!strings.HasPrefix(refused.Msg, "syntax error")
-}
+// setting, several statements. The gate's parser found that out; it is never guessed from words.
+func notRead(err error) bool { return errors.Is(err, sqlguard.ErrNotQuery) }

@@ -30,7 +30,7 @@ func read(ctx context.Context, src Source, approved sqlguard.Approved, limit int
 			}
 			row := make([]any, batch.NumCols())
 			for c := range row {
-				row[c] = own(database.JSONColumn(fields[c], batch.Column(c), i))
+				row[c] = own(database.JSONValue(fields[c], batch.Column(c), i))
 			}
 			table.Rows = append(table.Rows, row)
 		}

@@ -1,0 +1,132 @@
+package database
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"sluice/fault"
+	"sluice/sqlguard"
+)
+
+// TestGateGolden shows what the gate says and what it lets run, theme by theme. It lives here because the gate needs an
+// engine's parser; the cases are sqlguard's. `go test ./database -run Golden -rewrite` accepts a change.
+func TestGateGolden(t *testing.T) {
+	s := fixture(t)
+	datadriven.Walk(t, filepath.Join("..", "sqlguard", "testdata", "gate"), func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			profile := sqlguard.ReadOnly
+			if d.HasArg("copy") {
+				profile = sqlguard.CopySource
+			}
+			may := everything
+			if d.HasArg("may") {
+				var grants string
+				d.ScanArgs(t, "may", &grants)
+				may = func(r sqlguard.Relation) bool { return r.Schema+"."+r.Name == grants }
+			}
+			a, err := s.Approve(t.Context(), d.Input, profile, may)
+			var f *fault.Error
+			switch {
+			case errors.As(err, &f):
+				out := fmt.Sprintf("%s (%s): %s", f.Code, f.Kind, f.Msg)
+				if f.Position > 0 {
+					out += fmt.Sprintf("\nat %d: %s", f.Position, firstLine(d.Input[f.Position-1:]))
+				}
+				if f.Hint != "" {
+					out += "\nhint: " + f.Hint
+				}
+				return out + "\n"
+			case err != nil:
+				return err.Error() + "\n"
+			}
+			out := a.SQL() + "\n"
+			if a.Explain() {
+				out = "EXPLAIN " + out
+			}
+			for _, r := range a.Relations() {
+				out += "reads " + r.Schema + "." + r.Name + "\n"
+			}
+			r, err := s.Run(t.Context(), a)
+			if err != nil {
+				return out + "fails: " + err.Error() + "\n"
+			}
+			defer r.Release()
+			for r.Next() {
+			}
+			if r.Err() != nil {
+				return out + "fails: " + r.Err().Error() + "\n"
+			}
+			return out
+		})
+	})
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s[:min(40, len(s))]
+}
+
+// FuzzCheck holds that the gate does not panic, and that what it allows neither writes nor fails as a bug of ours: the
+// engine runs it in a read-only transaction and on a file that is read only.
+func FuzzCheck(f *testing.F) {
+	s := fixture(f)
+	for _, c := range gateCases(f) {
+		f.Add(c.SQL)
+	}
+	for _, sql := range append(escapes("/nowhere"), gateOnly...) {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		a, err := s.Approve(t.Context(), sql, sqlguard.ReadOnly, everything)
+		if err != nil {
+			if code := fault.CodeOf(err); code != fault.Refused {
+				t.Fatalf("%v is no refusal: %q", err, sql)
+			}
+			return
+		}
+		s.running.Add(1)
+		r, err := s.start(t.Context(), "EXPLAIN "+a.SQL(), nil, false)
+		if err != nil {
+			if code := fault.CodeOf(err); code == fault.Internal {
+				t.Fatalf("%v\n%s\n%s", err, sql, a.SQL())
+			}
+			return
+		}
+		r.Release()
+	})
+}
+
+func TestOfflineGate(t *testing.T) {
+	o, err := OfflineGate(t.Context(), `-- a comment; with a semicolon
+		CREATE TABLE public.orders (id int primary key, total numeric, doc jsonb, tags text[]);
+		CREATE SCHEMA hr; CREATE TABLE hr.salaries (id int);
+		CREATE VIEW public.big AS SELECT * FROM orders WHERE total > 10;
+		CREATE FUNCTION public.leak(public.orders) RETURNS text LANGUAGE sql AS $$SELECT ';'$$;
+		INSERT INTO orders SELECT g, g FROM generate_series(1, 3) g; GRANT SELECT ON orders TO x;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]bool{
+		"SELECT total FROM main.orders": true, "SELECT * FROM big": true, "SELECT * FROM hr.salaries": true, "SELECT totl FROM orders": false, "SELECT * FROM nope": false,
+	} {
+		if _, err := o.Check(t.Context(), sql, sqlguard.ReadOnly, nil); (err == nil) != want {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	for sql, want := range map[string]bool{"SELECT * FROM orders": true, "SELECT * FROM big": false, "SELECT * FROM hr.salaries": false} {
+		if _, err := o.Check(t.Context(), sql, sqlguard.ReadOnly, []string{"orders"}); (err == nil) != want {
+			t.Errorf("with a grant on orders, %s: %v", sql, err)
+		}
+	}
+	if _, err := o.Check(t.Context(), "SELECT 1", sqlguard.NoProfile, nil); fault.CodeOf(err) != fault.Refused {
+		t.Errorf("no profile: %v", err)
+	}
+	if empty, err := OfflineGate(t.Context(), ""); err != nil || len(empty.Catalog().Tables) != 0 {
+		t.Errorf("%v %v", empty, err)
+	}
+}

@@ -1,0 +1,230 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	duck "github.com/duckdb/duckdb-go-bindings"
+
+	"sluice/fault"
+	"sluice/sqlguard"
+)
+
+// Config describes one source database.
+type Config struct {
+	Name            string
+	Kind            string   // "duckdb"
+	Path            string   // the DuckDB file
+	Writable        bool     // false opens it READ_ONLY
+	SessionTimezone string   // default UTC
+	LakeRoots       []string // folders that external tables may be read from
+	MemoryLimit     string   // DuckDB's own spelling; default "2GB"
+	Threads         int      // default: all cores
+}
+
+func (c Config) withDefaults() Config {
+	if c.Kind == "" {
+		c.Kind = "duckdb"
+	}
+	if c.SessionTimezone == "" {
+		c.SessionTimezone = "UTC"
+	}
+	if c.MemoryLimit == "" {
+		c.MemoryLimit = "2GB"
+	}
+	if c.Threads == 0 {
+		c.Threads = runtime.NumCPU()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Name == "":
+		return fault.New(fault.Invalid, "database.Open", "a database has no name")
+	case c.Kind != "duckdb":
+		return fault.New(fault.Unimplemented, "database.Open", "this version opens databases of the kind duckdb, not %s", c.Kind)
+	case c.Path == "":
+		return fault.New(fault.Invalid, "database.Open", "database %s has no path", c.Name)
+	case c.Threads < 0:
+		return fault.New(fault.Invalid, "database.Open", "database %s has a negative number of threads", c.Name)
+	}
+	return nil
+}
+
+// Externals gives the external tables of a database, with their current files. lakecopy implements it.
+type Externals interface {
+	Tables(ctx context.Context, database string) ([]sqlguard.Table, error)
+}
+
+// Source is one open database: its catalogue, its gate and the only way to run something on it.
+type Source struct {
+	cfg    Config
+	ext    Externals
+	in     *instance
+	gate   *sqlguard.Gate
+	parser *parser
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup    // statements whose rows are not released
+	own     *sqlguard.Catalog // of a READ_ONLY file, which cannot change while it is open; nil until it is read
+}
+
+// Open opens a source. The zero LakeRoots means no external tables.
+func Open(ctx context.Context, cfg Config, ext Externals) (*Source, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p, err := sharedParser()
+	if err != nil {
+		return nil, err
+	}
+	in, err := acquire(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{cfg: cfg, ext: ext, in: in, parser: p, gate: sqlguard.New(sqlguard.DuckDB, p)}
+	if _, err := s.ownCatalog(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Name is the configured name.
+func (s *Source) Name() string { return s.cfg.Name }
+
+// Dialect is the source's SQL dialect.
+func (s *Source) Dialect() sqlguard.Dialect { return sqlguard.DuckDB }
+
+// Catalog lists the tables and views of the source and its external tables, with columns, comments and keys.
+func (s *Source) Catalog(ctx context.Context) (*sqlguard.Catalog, error) {
+	own, err := s.ownCatalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.ext == nil || len(s.cfg.LakeRoots) == 0 {
+		return own, nil
+	}
+	external, err := s.ext.Tables(ctx, s.cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	return merge(own, external), nil
+}
+
+// Approve passes a statement through the gate, against the catalogue of now.
+func (s *Source) Approve(ctx context.Context, sql string, profile sqlguard.Profile, may func(sqlguard.Relation) bool) (sqlguard.Approved, error) {
+	cat, err := s.Catalog(ctx)
+	if err != nil {
+		return sqlguard.Approved{}, err
+	}
+	a, err := s.gate.Check(ctx, sqlguard.Request{SQL: sql, Database: s.cfg.Name, Profile: profile, Catalog: cat, May: may})
+	if err != nil {
+		return sqlguard.Approved{}, err
+	}
+	if err := s.agrees(cat, a); err != nil {
+		return sqlguard.Approved{}, err
+	}
+	return a, nil
+}
+
+// Run executes an approved statement and streams its rows with bounded memory. Cancelling ctx interrupts the engine.
+// The caller must Release the reader; its Err reports a failure in mid-stream.
+func (s *Source) Run(ctx context.Context, a sqlguard.Approved) (array.RecordReader, error) {
+	return s.RunParams(ctx, a, nil)
+}
+
+// RunParams is Run with values for the statement's parameters: nil, bool, int64, float64 or string, in the order of
+// their numbers.
+func (s *Source) RunParams(ctx context.Context, a sqlguard.Approved, params []any) (array.RecordReader, error) {
+	if !a.Valid() || a.Database() != s.cfg.Name {
+		return nil, fault.New(fault.Refused, "database.Run", "the statement was not approved for the database %s", s.cfg.Name)
+	}
+	masked, err := s.readsView(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, fault.New(fault.Conflict, "database.Run", "the database %s is closed", s.cfg.Name)
+	}
+	s.running.Add(1) // ended by rows.free
+	s.mu.Unlock()
+	sql := a.SQL()
+	if a.Explain() {
+		sql = "EXPLAIN " + sql
+	}
+	r, err := s.start(ctx, sql, params, masked)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *Source) readsView(ctx context.Context, a sqlguard.Approved) (bool, error) {
+	own, err := s.ownCatalog(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range a.Relations() {
+		for _, t := range own.Tables {
+			if t.Relation == r && t.View {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// Close closes the source after running statements ended.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	if err := s.in.release(); err != nil {
+		return fmt.Errorf("database: close %s: %w", s.cfg.Name, err)
+	}
+	return nil
+}
+
+// bind sets the values of a statement's parameters.
+func bind(st duck.PreparedStatement, params []any) error {
+	if want := int(duck.NParams(st)); want != len(params) {
+		return fault.New(fault.Invalid, "database.Run", "the statement has %d parameters, and %d values came with it", want, len(params))
+	}
+	for i, p := range params {
+		at := duck.IdxT(i + 1)
+		var state duck.State
+		switch v := p.(type) {
+		case nil:
+			state = duck.BindNull(st, at)
+		case bool:
+			state = duck.BindBoolean(st, at, v)
+		case int64:
+			state = duck.BindInt64(st, at, v)
+		case float64:
+			state = duck.BindDouble(st, at, v)
+		case string:
+			state = duck.BindVarchar(st, at, v)
+		default:
+			return fault.New(fault.Invalid, "database.Run", "parameter %s has a type that cannot be bound", strconv.Itoa(i+1))
+		}
+		if state != duck.StateSuccess {
+			return fault.New(fault.Invalid, "database.Run", "parameter %s cannot be bound", strconv.Itoa(i+1))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package sqlguard
+
+// Approved is a statement that passed the gate. Only the gate makes one, so whoever holds it holds a parsed,
+// allow-listed, grant-checked and deparsed statement. The zero Approved is refused by every source.
+type Approved struct {
+	sql       string
+	database  string
+	profile   Profile
+	relations []Relation
+	scans     []Scan
+	explain   bool
+}
+
+// Scan tells how many files of an external table a statement opens.
+type Scan struct {
+	Relation Relation
+	Opened   int
+	Total    int
+}
+
+// SQL is the deparsed text: the only text that may be executed.
+func (a Approved) SQL() string { return a.sql }
+
+// Database is the name of the source that the statement was approved for.
+func (a Approved) Database() string { return a.database }
+
+// Profile is the profile that it was approved under.
+func (a Approved) Profile() Profile { return a.profile }
+
+// Relations lists the relations that it reads, each once.
+func (a Approved) Relations() []Relation { return a.relations }
+
+// Scans lists the external tables that it reads, with the number of files left after pruning.
+func (a Approved) Scans() []Scan { return a.scans }
+
+// Explain says whether the plan is asked for, not the rows.
+func (a Approved) Explain() bool { return a.explain }
+
+// Valid is false for the zero Approved.
+func (a Approved) Valid() bool { return a.sql != "" && a.database != "" && a.profile != NoProfile }
