@@ -1,0 +1,23 @@
+// Package models keeps GGUF models in Ollama's own folder layout, and knows what is in them.
+//
+// A models folder has manifests/HOST/NAMESPACE/MODEL/TAG, small JSON files that name layers, and blobs/sha256-HEX, the
+// layers. An Ollama's folder works here as it is, and the other way round. [Store] owns one folder: reads take no lock,
+// since blobs never change and manifests are replaced by a rename; whatever removes or replaces holds Store.mu, and a
+// digest that is pinned by a running Create is not removed.
+//
+// Files and requests come from strangers. A GGUF header is bounds-checked before fs/ggml may allocate for it, a digest or
+// name never becomes a path unless it is well formed, and a template that came with a request may not loop.
+//
+//	what a model is, details, capabilities    model.go
+//	names, their defaults, any case           name.go
+//	finding and reading models                store.go, manifest.go
+//	uploading blobs, durable writes           blob.go
+//	making a model                            create.go, convert.go
+//	copying, deleting, which blobs go         remove.go
+//	facts and /api/show's key-values          facts.go
+//	what a hostile GGUF may not do            header.go
+//	messages to a prompt                      prompt.go
+//	options, their types and defaults         options.go
+//	Modelfile and parameters as text          modelfile.go
+//	models.yaml, the default model of a role  catalogue.go
+package models

@@ -1,0 +1,96 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"sluice/fault"
+)
+
+// Copy gives a model a second name. An existing model of that name is replaced. NotFound when there is no src.
+func (s *Store) Copy(src, dst string) error {
+	from, err := parseName(src)
+	if err != nil {
+		return err
+	}
+	to, err := parseName(dst)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, ok := s.existing(from)
+	if !ok {
+		return fault.New(fault.NotFound, "models.Copy", "model %q not found", src)
+	}
+	mf, err := s.readManifest(from)
+	if err != nil {
+		return broken(from, err)
+	}
+	to, replaces := s.existing(to)
+	if to == from {
+		return nil
+	}
+	var old *manifest
+	if replaces {
+		old, _ = s.readManifest(to) // one that cannot be read is replaced all the same
+	}
+	if err := s.writeManifest(to, mf); err != nil {
+		return fmt.Errorf("models: %w", err)
+	}
+	if old != nil {
+		return s.removeUnused(old.all())
+	}
+	return nil
+}
+
+// Delete removes a model and the blobs that no other model uses. NotFound: `model 'x' not found`. A model that is loaded
+// keeps running until its runner goes; the caller asks the scheduler to unload it.
+func (s *Store) Delete(name string) error {
+	n, err := parseName(name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.existing(n)
+	if !ok {
+		return fault.New(fault.NotFound, "models.Delete", "model '%s' not found", name)
+	}
+	mf, err := s.readManifest(n)
+	if err != nil { // a broken manifest can be removed, its layers are unknown
+		mf = &manifest{}
+	}
+	if err := s.removeManifest(n); err != nil {
+		return fmt.Errorf("models: %w", err)
+	}
+	return s.removeUnused(mf.all())
+}
+
+// removeUnused removes those of the layers' blobs that no manifest and no running Create needs. The caller holds s.mu.
+func (s *Store) removeUnused(layers []layer) error {
+	used, err := s.inUse()
+	if err != nil {
+		return fmt.Errorf("models: blobs are kept, since a manifest cannot be read: %w", err)
+	}
+	var errs []error
+	for _, l := range layers {
+		d, err := cleanDigest(l.Digest)
+		if err != nil || used[d] || s.pins[d] > 0 {
+			continue
+		}
+		path, err := s.blobPath(d)
+		if err != nil {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("models: %w", err)
+	}
+	return nil
+}

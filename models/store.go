@@ -1,0 +1,198 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ollama/ollama/template"
+	"github.com/ollama/ollama/types/model"
+
+	"sluice/fault"
+)
+
+// Store is an Ollama-compatible models folder (manifests/ and blobs/). It is safe for concurrent use, also beside an Ollama.
+type Store struct {
+	dir string
+
+	// mu is held by whatever replaces or removes a manifest or a blob, and guards pins.
+	mu   sync.Mutex
+	pins map[string]int // digests that a running Create needs, not to be removed
+
+	cacheMu sync.Mutex
+	facts   map[blobKey]Facts // a blob's content cannot change, so neither can its facts
+	models  map[string]*Model // by the manifest's digest, for the same reason
+	warned  map[string]string // what was logged of a broken manifest, once
+}
+
+// blobKey has the size too: a file cut short by a full disk is not the blob that its name says.
+type blobKey struct {
+	digest string
+	size   int64
+}
+
+// OpenStore opens or creates the folder.
+func OpenStore(dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	for _, sub := range []string{"manifests", "blobs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, fmt.Errorf("models: %w", err)
+		}
+	}
+	removeStaleTemps(dir)
+	removeStaleTemps(filepath.Join(dir, "blobs"))
+	return &Store{
+		dir: dir, pins: map[string]int{}, facts: map[blobKey]Facts{}, models: map[string]*Model{}, warned: map[string]string{},
+	}, nil
+}
+
+// List gives the installed models, newest first. A broken manifest is skipped and logged.
+func (s *Store) List() ([]*Model, error) {
+	out := []*Model{}
+	for _, n := range s.names() {
+		m, err := s.load(n)
+		if err != nil {
+			if !removed(err) {
+				s.warn(n.String(), err)
+			}
+			continue
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *Model) int {
+		if c := b.ModifiedAt.Compare(a.ModifiedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out, nil
+}
+
+// Get finds a model by a name as clients write it: any case, tag and namespace optional. NotFound: `model 'x' not found`.
+// A model whose files are damaged or of a kind that cannot be served is Invalid or Unimplemented, with the reason.
+func (s *Store) Get(name string) (*Model, error) {
+	missing := func(err error) error {
+		return fault.Wrap(err, fault.NotFound, "models.Get", "model '%s' not found", name)
+	}
+	n, err := parseName(name)
+	if err != nil {
+		return nil, missing(err)
+	}
+	n, ok := s.existing(n)
+	if !ok {
+		return nil, missing(nil)
+	}
+	m, err := s.load(n)
+	if removed(err) {
+		return nil, missing(err)
+	}
+	return m, err
+}
+
+// removed tells that a manifest went between the listing of names and now. A blob that is missing is damage instead.
+func removed(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*fault.Error))
+}
+
+func (s *Store) warn(name string, err error) {
+	s.cacheMu.Lock()
+	defer s.cacheMu.Unlock()
+	if s.warned[name] == err.Error() {
+		return
+	}
+	s.warned[name] = err.Error()
+	slog.Warn("skipping a model that cannot be used", "model", name, "error", err)
+}
+
+// load reads the model of an installed name.
+func (s *Store) load(n model.Name) (*Model, error) {
+	mf, err := s.readManifest(n)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, broken(n, err)
+	}
+	s.cacheMu.Lock()
+	cached := s.models[mf.digest]
+	s.cacheMu.Unlock()
+	if cached == nil {
+		if cached, err = s.read(n, mf); err != nil {
+			return nil, err
+		}
+		s.cacheMu.Lock()
+		s.models[mf.digest] = cached
+		s.cacheMu.Unlock()
+	} else if _, err := os.Stat(cached.Path); err != nil {
+		return nil, broken(n, err)
+	}
+	m := *cached
+	m.Name, m.ModifiedAt = n.DisplayShortest(), mf.modified
+	return &m, nil
+}
+
+func broken(n model.Name, err error) error {
+	if fe := (*fault.Error)(nil); errors.As(err, &fe) {
+		return fault.Wrap(fe.Err, fe.Code, "models.load", "model '%s' cannot be used: %s", n.DisplayShortest(), fe.Msg)
+	}
+	return fault.Wrap(err, fault.Invalid, "models.load", "model '%s' is damaged: pull or create it again", n.DisplayShortest())
+}
+
+// read builds a model from its layers.
+func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
+	m := &Model{Digest: mf.digest, Size: mf.size(), template: template.DefaultTemplate}
+	if mf.Config.Digest != "" {
+		if err := s.readJSON(mf.Config.Digest, &m.config); err != nil {
+			return nil, broken(n, err)
+		}
+	}
+	for _, l := range mf.Layers {
+		if err := s.readLayer(m, l); err != nil {
+			return nil, broken(n, err)
+		}
+	}
+	if m.Path == "" {
+		return nil, broken(n, fault.New(fault.Unimplemented, "models.read", "it has no GGUF file, and this version serves nothing else"))
+	}
+	m.Template = m.template.String()
+	return m, nil
+}
+
+func (s *Store) readLayer(m *Model, l layer) (err error) {
+	switch l.MediaType {
+	case mediaModel:
+		if m.Path, err = s.blobPath(l.Digest); err != nil {
+			return err
+		}
+		m.parent = parentName(l.From)
+		m.Facts, err = s.factsOf(l.Digest)
+	case mediaAdapter:
+		err = fault.New(fault.Unimplemented, "models.read", "it has an adapter, which this version cannot apply")
+	case mediaTemplate, mediaPrompt:
+		var text string
+		if text, err = s.readText(l.Digest); err != nil {
+			return err
+		}
+		m.template, err = parseTemplate(text)
+	case mediaSystem:
+		m.System, err = s.readText(l.Digest)
+	case mediaParams:
+		err = s.readJSON(l.Digest, &m.Params)
+	case mediaMessages:
+		err = s.readJSON(l.Digest, &m.Messages)
+	case mediaLicense:
+		var text string
+		text, err = s.readText(l.Digest)
+		m.License = append(m.License, text)
+	}
+	return err
+}

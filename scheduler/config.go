@@ -1,0 +1,141 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"sluice/models"
+	"sluice/runner"
+)
+
+// Runner is a loaded model, as the scheduler needs it; *runner.Process is one.
+type Runner interface {
+	Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error)
+	Generate(ctx context.Context, req runner.GenerateRequest, emit func(runner.Chunk) error) error
+	Embed(ctx context.Context, req runner.EmbedRequest) (runner.EmbedResponse, error)
+	Tokenize(ctx context.Context, text string) ([]int, error)
+	Detokenize(ctx context.Context, tokens []int) (string, error)
+	Done() <-chan struct{}
+	Err() error
+	Stop(ctx context.Context) error
+}
+
+var _ Runner = (*runner.Process)(nil)
+
+// Config of a Scheduler. Zero fields take the defaults named.
+type Config struct {
+	Start       func(ctx context.Context) (Runner, error) // required: starts an empty runner
+	MaxLoaded   int                                       // models at a time; default 1
+	MaxQueue    int                                       // waiting requests in all; default 512
+	KeepAlive   time.Duration                             // default 5m; negative: for ever
+	LoadTimeout time.Duration                             // without progress; default 5m
+	NumCtx      int                                       // default 4096, capped at the trained length
+	Parallel    int                                       // sequences per runner; default 1
+	Threads     int                                       // per runner; default all cores
+
+	KVCacheType    string // as runner.LoadRequest has it
+	FlashAttention string // as runner.LoadRequest has it
+
+	// While another model waits for room, a loaded one that is asked for all the time goes on for at most MaxPass further
+	// leases (default 8) and MaxTurn (default 10s); then it takes no new lease.
+	MaxPass int
+	MaxTurn time.Duration
+
+	Grace       time.Duration // for leases when Run's context ends; default 10s
+	StopTimeout time.Duration // for a runner to end by itself; default 10s
+	Log         *slog.Logger  // default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	ints := map[*int]int{
+		&c.MaxLoaded: 1, &c.MaxQueue: 512, &c.NumCtx: 4096, &c.Parallel: 1, &c.Threads: runtime.NumCPU(), &c.MaxPass: 8,
+	}
+	for field, value := range ints {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	times := map[*time.Duration]time.Duration{
+		&c.KeepAlive: 5 * time.Minute, &c.LoadTimeout: 5 * time.Minute, &c.MaxTurn: 10 * time.Second,
+		&c.Grace: 10 * time.Second, &c.StopTimeout: 10 * time.Second,
+	}
+	for field, value := range times {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.Start == nil {
+		errs = append(errs, errors.New("Start is required"))
+	}
+	for name, n := range map[string]int{
+		"MaxLoaded": c.MaxLoaded, "MaxQueue": c.MaxQueue, "NumCtx": c.NumCtx, "Parallel": c.Parallel, "Threads": c.Threads, "MaxPass": c.MaxPass,
+	} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("%s must not be negative", name))
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"LoadTimeout": c.LoadTimeout, "MaxTurn": c.MaxTurn, "Grace": c.Grace, "StopTimeout": c.StopTimeout,
+	} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("%s must not be negative", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Bounds of what a request may ask of a load. A context or batch beyond them is memory that nobody uses, a thread more
+// than there are cores makes all of them slower (they spin at barriers).
+const (
+	minCtx   = 4
+	maxCtx   = 1 << 20
+	maxBatch = 2048
+)
+
+// askedCtx is the context that a request asks for, capped at what the model was trained for; 0 when it asks for none.
+func askedCtx(m *models.Model, opts models.Options) int {
+	if opts.NumCtx <= 0 {
+		return 0
+	}
+	return capCtx(m, opts.NumCtx)
+}
+
+func capCtx(m *models.Model, n int) int {
+	if trained := m.Facts.ContextLength; trained > 0 {
+		n = min(n, trained)
+	}
+	return max(minCtx, min(n, maxCtx))
+}
+
+// loadRequest says how to load a model for a request, with the context that the policy chose.
+func (c Config) loadRequest(want Want, numCtx int) runner.LoadRequest {
+	req := runner.LoadRequest{
+		ModelPath: want.Model.Path, NumCtx: numCtx, Parallel: c.Parallel, NumBatch: want.Options.NumBatch,
+		NumThread: c.Threads, NumGPU: want.Options.NumGPU, UseMmap: want.Options.UseMmap,
+		KVCacheType: c.KVCacheType, FlashAttention: c.FlashAttention,
+	}
+	if n := want.Options.NumThread; n > 0 {
+		req.NumThread = min(n, runtime.NumCPU())
+	}
+	if req.NumBatch <= 0 {
+		req.NumBatch = models.DefaultOptions().NumBatch
+	}
+	req.NumBatch = min(req.NumBatch, maxBatch)
+	if want.Model.Facts.Pooling {
+		// an encoder reads a text in one batch, and one text at a time
+		req.Parallel, req.NumBatch = 1, numCtx
+	}
+	return req
+}

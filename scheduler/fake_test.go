@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sluice/models"
+	"sluice/runner"
+)
+
+func TestMain(m *testing.M) {
+	onBug = func(err error) { panic(err) }
+	goleak.VerifyTestMain(m)
+}
+
+// plan says how a model behaves when it is loaded.
+type plan struct {
+	took time.Duration
+	tick time.Duration // progress is reported so often; 0: never
+	fail string
+	stop time.Duration // how long it takes to end
+}
+
+// world starts fake runners, and sees what a machine would see.
+type world struct {
+	mu       sync.Mutex
+	plans    map[string]plan // by model name
+	alive    int
+	most     int                      // alive at a time
+	last     map[string]*fake         // the latest of each model
+	log      func(string, ...any)     // called for each load and end
+	onKill   func(name string, n int) // a runner with n users is stopped
+	startErr error
+}
+
+func newWorld() *world {
+	return &world{plans: map[string]plan{}, last: map[string]*fake{}, log: func(string, ...any) {}, onKill: func(string, int) {}}
+}
+
+func (w *world) start(ctx context.Context) (Runner, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.startErr != nil {
+		return nil, w.startErr
+	}
+	w.alive++
+	w.most = max(w.most, w.alive)
+	return &fake{world: w, done: make(chan struct{})}, nil
+}
+
+func (w *world) fake(name string) *fake {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[name]
+}
+
+// fake is a runner made of channels. Only what the scheduler does with a runner is there; a request on it is a count.
+type fake struct {
+	Runner // Generate and the like: nobody calls them here
+	world  *world
+	name   string
+	plan   plan
+	done   chan struct{}
+
+	// all below under world.mu
+	users int
+	ended bool
+	err   error
+}
+
+func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
+	f.world.mu.Lock()
+	f.name = filepath.Base(req.ModelPath)
+	f.plan = f.world.plans[f.name]
+	f.world.last[f.name] = f
+	f.world.mu.Unlock()
+	f.world.log("load %s ctx=%d", f.name, req.NumCtx)
+	end := time.After(f.plan.took)
+	var tick <-chan time.Time
+	if f.plan.tick > 0 {
+		t := time.NewTicker(f.plan.tick)
+		defer t.Stop()
+		tick = t.C
+	}
+	begin := time.Now()
+	for {
+		select {
+		case <-end:
+			if f.plan.fail != "" {
+				return runner.LoadReport{}, errors.New(f.plan.fail)
+			}
+			return runner.LoadReport{NumCtx: req.NumCtx, WeightBytes: 7}, nil
+		case <-tick:
+			progress(float32(time.Since(begin)) / float32(f.plan.took))
+		case <-f.done:
+			return runner.LoadReport{}, errors.New("it died while it loaded")
+		case <-ctx.Done():
+			f.end("gave up the load of", nil)
+			return runner.LoadReport{}, ctx.Err()
+		}
+	}
+}
+
+func (f *fake) end(how string, err error) {
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	if f.ended {
+		return
+	}
+	f.ended, f.err = true, err
+	f.world.alive--
+	f.world.log("%s %s", how, f.name)
+	close(f.done)
+}
+
+func (f *fake) use(n int) {
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	f.users += n
+}
+
+func (f *fake) Done() <-chan struct{} { return f.done }
+
+func (f *fake) Err() error {
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	return f.err
+}
+
+func (f *fake) Stop(ctx context.Context) error {
+	f.world.mu.Lock()
+	users, ended := f.users, f.ended
+	f.world.mu.Unlock()
+	if ended {
+		return nil
+	}
+	if users > 0 {
+		f.world.onKill(f.name, users)
+	}
+	select {
+	case <-time.After(f.plan.stop):
+		f.end("stopped", nil)
+		return nil
+	case <-ctx.Done():
+		f.end("killed", nil)
+		return context.Cause(ctx)
+	}
+}
+
+func (f *fake) crash() { f.end("crashed", fmt.Errorf("%s was killed", f.name)) }
+
+func testModel(name string, trained int) *models.Model {
+	return &models.Model{Name: name, Path: "/models/" + name, Facts: models.Facts{ContextLength: trained}}
+}
+
+func options(numCtx int) models.Options {
+	o := models.DefaultOptions()
+	o.NumCtx = numCtx
+	return o
+}

@@ -1,0 +1,108 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice/fault"
+	"sluice/models"
+	"sluice/runner"
+)
+
+// ErrEvicted is the cause with which a load is cancelled when nobody waits for it any more, or the scheduler stops.
+var ErrEvicted = errors.New("scheduler: runner evicted")
+
+// instance is one runner, from the decision to load it until its process has ended. All fields but the channels belong to
+// the owner.
+type instance struct {
+	model     *models.Model // for which it was loaded; other names of the same file share it
+	path      string
+	state     State
+	numCtx    int
+	slots     int
+	keepAlive time.Duration
+	unload    bool // goes when it becomes idle, whatever keep_alive says
+
+	inFlight  int
+	passed    int
+	lastUse   time.Time
+	readyAt   time.Time
+	expiresAt time.Time // while idle; zero: never
+
+	runner Runner
+	report runner.LoadReport
+
+	cancel context.CancelCauseFunc // ends the load
+	stop   chan struct{}           // closed when it shall end
+}
+
+// live runs a runner's life beside the owner: start, load, watch, stop. It tells the owner each step, and returns when the
+// process is gone.
+func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadRequest) {
+	r, report, err := s.loadModel(ctx, in.model.Name, req)
+	if err != nil {
+		s.tell(func(l *loop) { l.loadFailed(in, err) })
+		if r != nil {
+			s.stopRunner(in, r)
+		}
+		s.tell(func(l *loop) { l.exited(in, nil) })
+		return
+	}
+	s.tell(func(l *loop) { l.loaded(in, r, report) })
+	select {
+	case <-in.stop:
+		s.stopRunner(in, r)
+		s.tell(func(l *loop) { l.exited(in, nil) })
+	case <-r.Done():
+		err := r.Err()
+		if err == nil {
+			err = errors.New("the runner ended by itself")
+		}
+		s.tell(func(l *loop) { l.exited(in, err) })
+	}
+}
+
+// loadModel starts a runner and loads the model into it. The runner is given with an error too, when there is one to stop.
+func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadRequest) (Runner, runner.LoadReport, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := &fault.Error{
+		Code: fault.Busy, Op: "scheduler.load", RetryAfter: retryAfter,
+		Msg: fmt.Sprintf("loading %s made no progress for %s", name, s.cfg.LoadTimeout),
+	}
+	timer := time.AfterFunc(s.cfg.LoadTimeout, func() { cancel(stalled) })
+	defer timer.Stop()
+	fail := func(err error) error {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // why it was given up says more than that it was
+		}
+		return fmt.Errorf("scheduler: loading %s: %w", name, err)
+	}
+	r, err := s.cfg.Start(ctx)
+	if err != nil {
+		return nil, runner.LoadReport{}, fail(err)
+	}
+	best := float32(-1)
+	report, err := r.Load(ctx, req, func(p float32) {
+		if p > best {
+			best = p
+			timer.Reset(s.cfg.LoadTimeout)
+		}
+	})
+	if err != nil {
+		return r, report, fail(err)
+	}
+	return r, report, nil
+}
+
+// stopRunner ends a runner. It has a limit of its own: whoever wanted the model may have left long ago.
+func (s *Scheduler) stopRunner(in *instance, r Runner) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), s.cfg.StopTimeout,
+		fmt.Errorf("stopping %s took over %s", in.model.Name, s.cfg.StopTimeout))
+	defer cancel()
+	if err := r.Stop(ctx); err != nil {
+		s.cfg.Log.Warn("a runner did not stop cleanly", "model", in.model.Name, "error", err)
+	}
+}

@@ -1,0 +1,167 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice/fault"
+	"sluice/models"
+	"sluice/runner"
+)
+
+// retryAfter is what a refused caller is told. It is a guess: one request of a hot model takes about that long.
+const retryAfter = 5 * time.Second
+
+// Want says what a lease is asked for.
+type Want struct {
+	Model     *models.Model
+	Options   models.Options
+	KeepAlive *time.Duration // nil: sticky, else the default; 0 unloads at the last release; negative keeps for ever
+}
+
+// Lease is the use of a loaded runner for one request.
+type Lease struct {
+	runner  Runner
+	report  runner.LoadReport
+	waited  time.Duration
+	once    sync.Once
+	release func()
+}
+
+// Runner that the lease is on.
+func (l *Lease) Runner() Runner { return l.runner }
+
+// Report of the load.
+func (l *Lease) Report() runner.LoadReport { return l.report }
+
+// LoadDuration is how long this request waited for its model.
+func (l *Lease) LoadDuration() time.Duration { return l.waited }
+
+// Release gives the lease back. Calling it again does nothing.
+func (l *Lease) Release() { l.once.Do(l.release) }
+
+// Loaded describes one model for /api/ps.
+type Loaded struct {
+	Model     *models.Model
+	State     string // loading, ready, draining, stopping
+	Report    runner.LoadReport
+	ExpiresAt time.Time // far in the future when kept for ever; now when it is on its way out
+	InFlight  int
+}
+
+// Scheduler decides which model is loaded, and for how long. One goroutine owns all its state.
+type Scheduler struct {
+	cfg     Config
+	asks    chan func(*loop) // answered by the owner, in order
+	started atomic.Bool
+	done    chan struct{} // closed when the owner has ended
+}
+
+// New validates the configuration. Run must be called for anything to happen.
+func New(cfg Config) (*Scheduler, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	return &Scheduler{cfg: cfg, asks: make(chan func(*loop)), done: make(chan struct{})}, nil
+}
+
+// Run owns the state until ctx ends. Then it refuses new leases, waits for those in flight for up to Config.Grace, and stops
+// all runners before it returns. It can be called once.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return fault.Bug("scheduler: Run is called twice")
+	}
+	defer close(s.done)
+	l, err := newLoop(s)
+	if err != nil {
+		return err
+	}
+	l.run(ctx)
+	return nil
+}
+
+// ask hands a question to the owner. After the owner has ended it gives errStopped.
+func (s *Scheduler) ask(ctx context.Context, question func(*loop)) error {
+	select {
+	case s.asks <- question:
+		return nil
+	case <-s.done:
+		return errStopped()
+	case <-ctx.Done():
+		return waitError(ctx)
+	}
+}
+
+// tell is an ask that must arrive, whoever has left: a release or a cancel that got lost would count for ever.
+func (s *Scheduler) tell(question func(*loop)) {
+	select {
+	case s.asks <- question:
+	case <-s.done:
+	}
+}
+
+func errStopped() error {
+	return &fault.Error{Code: fault.Busy, Op: "scheduler", Msg: "the server is stopping", RetryAfter: retryAfter}
+}
+
+// waitError classifies the end of a caller's wait.
+func waitError(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &fault.Error{
+			Code: fault.Busy, Op: "scheduler.Lease", Msg: "no model became free in time, please try again", RetryAfter: retryAfter, Err: cause,
+		}
+	}
+	if errors.As(cause, new(*fault.Error)) {
+		return fmt.Errorf("scheduler: %w", cause)
+	}
+	return fault.Wrap(cause, fault.Canceled, "scheduler.Lease", "the request was cancelled")
+}
+
+// Lease waits for a ready runner of the model. Busy with RetryAfter when the queue is full, the deadline of ctx has passed or
+// the scheduler stops; Canceled when ctx is cancelled; the load's error when the model cannot be loaded. The caller must
+// Release the lease.
+func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
+	if want.Model == nil {
+		return nil, fault.Bug("scheduler: a lease without a model")
+	}
+	if ctx.Err() != nil {
+		return nil, waitError(ctx)
+	}
+	w := &waiter{
+		want: want, path: want.Model.Path, numCtx: askedCtx(want.Model, want.Options), since: time.Now(),
+		left: ctx.Done(), reply: make(chan answer),
+	}
+	if err := s.ask(ctx, func(l *loop) { l.arrive(w) }); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-w.reply:
+		return a.lease, a.err
+	case <-ctx.Done():
+		s.tell(func(l *loop) { l.leave(w) })
+		return nil, waitError(ctx)
+	}
+}
+
+// Unload lets a model go when its last lease ends, and returns at once. It is no error when it is not loaded.
+func (s *Scheduler) Unload(ctx context.Context, m *models.Model) error {
+	if m == nil {
+		return fault.Bug("scheduler: an unload without a model")
+	}
+	return s.ask(ctx, func(l *loop) { l.unload(m.Path) })
+}
+
+// Loaded is a snapshot by the owner, latest expiry first.
+func (s *Scheduler) Loaded(ctx context.Context) ([]Loaded, error) {
+	out := make(chan []Loaded, 1)
+	if err := s.ask(ctx, func(l *loop) { out <- l.snapshot() }); err != nil {
+		return nil, err
+	}
+	return <-out, nil // the owner answers in the same step
+}
