@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"sluice/fault"
+)
+
+// absentRoutes are routes that Ollama or API.md name and this version does not have. They say so in their own
+// dialect, to those who would be allowed to call them.
+func (s *server) absentRoutes() []route {
+	groups := []struct {
+		class class
+		what  string // completes "… not part of this version"
+		hint  string
+		paths []string // "METHOD /path"
+	}{
+		{manage, "pulling and pushing models is", "put the model into the models folder, or make it with /api/blobs and /api/create",
+			[]string{"POST /api/pull", "POST /api/push"}},
+		{inference, "the OpenAI API is", "use /api/chat, /api/generate, /api/embed and /api/tags", []string{
+			"POST /v1/chat/completions", "POST /v1/completions", "POST /v1/embeddings", "GET /v1/models", "GET /v1/models/*model",
+			"POST /v1/responses", "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/audio/transcriptions"}},
+		{inference, "the Anthropic API is", "use /api/chat", []string{"POST /v1/messages", "POST /v1/messages/count_tokens"}},
+		{manage, "model aliases are", "use /api/copy", []string{
+			"GET /api/experimental/aliases", "POST /api/experimental/aliases", "DELETE /api/experimental/aliases"}},
+		{inference, "Ollama's cloud account and cloud status are", "", []string{
+			"GET /api/status", "POST /api/me", "POST /api/signout", "DELETE /api/user/keys/:key",
+			"POST /api/experimental/web_search", "POST /api/experimental/web_fetch"}},
+		{public, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/login"}},
+		{member, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/logout", "POST /v1/auth/reauth"}},
+		{adminOnly, "user accounts are", "use keys", []string{
+			"GET /v1/users", "POST /v1/users", "PATCH /v1/users/:id", "DELETE /v1/users/:id"}},
+		{adminOnly, "changing a key is", "delete it and make another", []string{"PATCH /v1/keys/:id"}},
+		{adminOnly, "grants are", "narrow a key with databases, tables and models", []string{
+			"GET /v1/grants", "POST /v1/grants", "DELETE /v1/grants/:id"}},
+		{member, "the list of running statements is", "leave the request to cancel its statement", []string{"GET /v1/queries", "DELETE /v1/queries/:id"}},
+		{member, "COPY as a job is", "POST /v1/lake/copy waits for the result", []string{
+			"GET /v1/lake/copy/jobs", "GET /v1/lake/copy/jobs/:id", "POST /v1/lake/copy/jobs/:id/cancel"}},
+		{member, "the detail of a run is", "GET /v1/lake/runs lists them", []string{"GET /v1/lake/runs/:id", "GET /v1/lake/runs/:id/files"}},
+		{member, "approving copy requests is", "", []string{
+			"GET /v1/lake/copy/requests", "GET /v1/lake/copy/requests/:id",
+			"POST /v1/lake/copy/requests/:id/approve", "POST /v1/lake/copy/requests/:id/deny"}},
+		{adminOnly, "the audit ledger is", "", []string{"GET /v1/audit", "GET /v1/audit/verify"}},
+		{member, "the Learning Loop is", "", []string{
+			"GET /v1/learning/questions", "GET /v1/learning/questions/:id", "POST /v1/learning/questions/:id/mark",
+			"GET /v1/learning/verified", "GET /v1/learning/verified/:id", "DELETE /v1/learning/verified/:id",
+			"GET /v1/learning/export", "POST /v1/learning/import"}},
+		{member, "document search is", "", []string{
+			"GET /v1/rag/collections", "POST /v1/rag/collections", "GET /v1/rag/collections/:name", "DELETE /v1/rag/collections/:name",
+			"GET /v1/rag/collections/:name/documents", "POST /v1/rag/collections/:name/documents", "POST /v1/rag/search"}},
+		{member, "the inventory of devices and nodes is", "", []string{"GET /v1/devices", "GET /v1/nodes"}},
+		{member, "the OpenAPI description is", "", []string{"GET /v1/openapi.json"}},
+		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
+		{member, "metrics are", "", []string{"GET /metrics"}},
+		{public, "the console is", "", []string{"GET /console/*path"}},
+	}
+	var rs []route
+	for _, g := range groups {
+		handle := func(c *gin.Context) {
+			s.fail(c, &fault.Error{Code: fault.Unimplemented, Op: "gateway.absent", Msg: g.what + " not part of this version of Sluice", Hint: g.hint})
+		}
+		for _, p := range g.paths {
+			method, path := cutMethod(p)
+			rs = append(rs, route{method: method, path: path, class: g.class, handle: handle})
+		}
+	}
+	return rs
+}

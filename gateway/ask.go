@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"sluice/agent"
+	"sluice/database"
+	"sluice/fault"
+)
+
+type askRequest struct {
+	Database     string          `json:"database"`
+	Question     string          `json:"question"`
+	Evidence     string          `json:"evidence"` // a definition that the asker supplies
+	Model        string          `json:"model"`
+	MaxRows      int             `json:"max_rows"`
+	Stream       bool            `json:"stream"`
+	Conversation json.RawMessage `json:"conversation"`
+}
+
+// answer is the result of an ask on the wire.
+type answer struct {
+	Outcome   agent.Outcome       `json:"outcome"`
+	Answer    string              `json:"answer"`
+	Reason    string              `json:"reason,omitempty"`
+	SQL       string              `json:"sql,omitempty"`
+	Columns   []agent.TableColumn `json:"columns,omitempty"`
+	Rows      [][]any             `json:"rows,omitempty"`
+	Truncated bool                `json:"truncated,omitempty"`
+	Verified  bool                `json:"verified"` // whether a person confirmed this question's SQL: nobody can in this version
+	Attempts  int                 `json:"attempts"`
+	Model     string              `json:"model"`
+	AskID     string              `json:"ask_id"`
+}
+
+func (s *server) ask(c *gin.Context) {
+	const op = "gateway.ask"
+	var req askRequest
+	err := decodeStrict(c, &req)
+	if err == nil && present(req.Conversation) {
+		err = &fault.Error{Code: fault.Unimplemented, Op: op, Msg: "conversations are not part of this version of Sluice", Hint: "ask each question whole"}
+	}
+	if err == nil && s.cfg.Agent == nil {
+		err = fault.New(fault.Unimplemented, op, "this server answers no questions: it has no agent")
+	}
+	var src *database.Source
+	if err == nil {
+		src, err = s.source(c, req.Database)
+	}
+	if err == nil && req.Model != "" {
+		_, err = s.model(c, req.Model) // the same answer for a model that is missing and one that may not be used
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	q := agent.Ask{Who: principal(c), Question: req.Question, Evidence: req.Evidence, Model: req.Model, MaxRows: req.MaxRows}
+	if !req.Stream && !strings.Contains(c.Request.Header.Get("Accept"), "text/event-stream") {
+		a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		reply(c, wireAnswer(a))
+		return
+	}
+	events := sse{c: c}
+	q.OnEvent = func(e agent.Event) { events.send(e.Stage, e) }
+	a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
+	switch {
+	case err == nil:
+		events.send("done", gin.H{"data": wireAnswer(a), "meta": gin.H{"request_id": requestIDOf(c)}})
+	case !events.started:
+		s.fail(c, err)
+	default:
+		noteFailure(c, err)
+		events.send("error", sluiceError(fault.Public(err), requestIDOf(c)))
+	}
+}
+
+func wireAnswer(a agent.Answer) answer {
+	out := answer{Outcome: a.Outcome, Answer: a.Text, Reason: a.Reason, SQL: a.SQL, Attempts: a.Attempts, Model: a.Model, AskID: a.ID}
+	if a.Table != nil {
+		out.Columns, out.Rows, out.Truncated = a.Table.Columns, a.Table.Rows, a.Table.Truncated
+		if out.Rows == nil {
+			out.Rows = [][]any{}
+		}
+	}
+	return out
+}
+
+// sse writes server-sent events. Nothing goes out before the first one, so that an error before it has a status.
+type sse struct {
+	c       *gin.Context
+	started bool
+}
+
+// send writes one event. When the client left, the request's context ends the work, so a failed write needs no care here.
+func (e *sse) send(event string, v any) {
+	b, err := marshal(v)
+	if err != nil {
+		noteFailure(e.c, err)
+		return
+	}
+	if !e.started {
+		e.started = true
+		e.c.Header("Content-Type", "text/event-stream; charset=utf-8")
+		e.c.Header("Cache-Control", "no-store")
+		e.c.Status(http.StatusOK)
+	}
+	_, _ = e.c.Writer.WriteString("event: " + event + "\ndata: " + string(b) + "\n\n")
+	e.c.Writer.Flush()
+}

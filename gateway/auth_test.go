@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sluice/access"
+)
+
+// TestWhoMayCallWhat walks every route with every kind of caller, directly and through a proxy. The bodies are empty, so
+// a caller who is let in gets at most a 400, and nothing is changed.
+func TestWhoMayCallWhat(t *testing.T) {
+	const in = 0 // let in: any status but 401 and 403
+	type row struct{ none, wrong, readOnly, admin, noneProxied, wrongProxied, readOnlyProxied, adminProxied int }
+	want := map[class]row{
+		public:    {in, in, in, in, in, in, in, in},
+		inference: {in, 401, in, in, 401, 401, in, in},
+		manage:    {401, 401, 403, in, 401, 401, 403, in},
+		member:    {401, 401, in, in, 401, 401, in, in},
+		adminOnly: {401, 401, 403, in, 401, 401, 403, in},
+	}
+	f := newFixture(t, nil)
+	for _, rt := range newServer(f.cfg.withDefaults()).routes() {
+		path := strings.NewReplacer(":digest", "x", ":id", "x", ":name", "x", ":key", "x", "*model", "x", "*path", "x").Replace(rt.path)
+		w, ok := want[rt.class]
+		if !ok {
+			t.Fatalf("%s %s has no class of this table", rt.method, rt.path)
+		}
+		for proxied, statuses := range map[bool][4]int{false: {w.none, w.wrong, w.readOnly, w.admin}, true: {w.noneProxied, w.wrongProxied, w.readOnlyProxied, w.adminProxied}} {
+			for i, bearer := range []string{"", wrongKey, readOnlyKey, adminKey} {
+				c := call{method: rt.method, path: path, bearer: bearer}
+				if proxied {
+					c.header = map[string]string{"X-Forwarded-For": "198.51.100.7"}
+				}
+				got := f.do(c).Code
+				let := got != http.StatusUnauthorized && got != http.StatusForbidden
+				if statuses[i] == in && !let || statuses[i] != in && got != statuses[i] {
+					t.Errorf("%s %s with %q, proxied %v: status %d, want %d", rt.method, rt.path, bearer, proxied, got, statuses[i])
+				}
+			}
+		}
+	}
+}
+
+func TestRoutesAreOpenOnlyToThisMachineAndOnlyWhenSetSo(t *testing.T) {
+	chat := call{method: "POST", path: "/api/show", body: map[string]any{"model": "tiny"}}
+	remove := call{method: "DELETE", path: "/api/delete", body: map[string]any{"model": "no-such"}}
+	for name, row := range map[string]struct {
+		open, openAdmin, loopback bool
+		header                    string
+		chat, remove              int
+	}{
+		"open on loopback":                  {open: true, loopback: true, chat: 200, remove: 401},
+		"open on another address":           {open: true, chat: 401, remove: 401},
+		"closed":                            {loopback: true, chat: 401, remove: 401},
+		"Forwarded":                         {open: true, loopback: true, header: "Forwarded", chat: 401, remove: 401},
+		"X-Forwarded-Proto":                 {open: true, loopback: true, header: "X-Forwarded-Proto", chat: 401, remove: 401},
+		"X-Forwarded-Host":                  {open: true, loopback: true, header: "x-forwarded-host", chat: 401, remove: 401},
+		"open_admin":                        {open: true, openAdmin: true, loopback: true, chat: 200, remove: 404},
+		"open_admin through a proxy":        {open: true, openAdmin: true, loopback: true, header: "X-Forwarded-For", chat: 401, remove: 401},
+		"open_admin on another address":     {open: true, openAdmin: true, chat: 401, remove: 401},
+		"open_admin while Ollama's are not": {openAdmin: true, loopback: true, chat: 401, remove: 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(c *Config) { c.OpenOllama, c.OpenAdmin, c.Loopback = row.open, row.openAdmin, row.loopback })
+			for i, c := range []call{chat, remove} {
+				if row.header != "" {
+					c.header = map[string]string{row.header: "x"}
+				}
+				wantStatus(t, f.do(c), []int{row.chat, row.remove}[i])
+			}
+		})
+	}
+}
+
+func TestAuthorizationHeaderThatIsNoKeyIsNeverNobody(t *testing.T) {
+	f := newFixture(t, nil)
+	for name, header := range map[string]string{"unknown key": "Bearer ollama", "basic": "Basic YTpi", "empty": "", "no token": "Bearer ", "only a token": adminKey} {
+		w := f.do(call{method: "GET", path: "/api/tags", header: map[string]string{"Authorization": header}})
+		if w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" || object(t, w.Body.Bytes())["error"] == "" {
+			t.Errorf("%s: status %d, %s", name, w.Code, w.Body)
+		}
+	}
+	wantStatus(t, f.do(call{method: "GET", path: "/api/tags", header: map[string]string{"Authorization": "bearer " + readOnlyKey}}), 200)
+}
+
+func TestTheZeroClassAndTheZeroPrincipalAreRefused(t *testing.T) {
+	admin := access.Principal{KeyID: "k", Owner: access.BootstrapOwner, Role: access.Admin}
+	if permit(closed, admin, true, true) == nil {
+		t.Error("a route without a class lets an admin in")
+	}
+	for _, cl := range []class{inference, manage, member, adminOnly} {
+		for _, who := range []access.Principal{{}, {KeyID: "k"}, {Role: access.Admin}, {KeyID: "k", Role: access.Admin + 1}} {
+			if permit(cl, who, false, false) == nil {
+				t.Errorf("class %d lets %+v in", cl, who)
+			}
+		}
+	}
+}
+
+func TestKeysThatMayNotMakeKeys(t *testing.T) {
+	f := newFixture(t, nil)
+	for _, bearer := range []string{agentKey, narrowKey, writerKey, readOnlyKey} {
+		for _, c := range []call{{method: "GET", path: "/v1/keys"}, {method: "POST", path: "/v1/keys", body: map[string]any{"name": "x", "role": "admin"}}, {method: "DELETE", path: "/v1/keys/k-admin"}} {
+			c.bearer = bearer
+			wantStatus(t, f.do(c), 403)
+		}
+	}
+}
+
+func TestKeysAreMadeListedAndDeleted(t *testing.T) {
+	f := newFixture(t, nil)
+	w := f.do(call{method: "POST", path: "/v1/keys", bearer: adminKey, body: map[string]any{"name": "reports", "role": "read_only", "databases": []string{}}})
+	wantStatus(t, w, 200)
+	made := object(t, w.Body.Bytes())["data"].(map[string]any)
+	key, id := made["key"].(string), made["id"].(string)
+	w = f.do(call{method: "GET", path: "/v1/auth/me", bearer: key})
+	wantStatus(t, w, 200)
+	me := object(t, w.Body.Bytes())["data"].(map[string]any)
+	if me["role"] != "read_only" || me["key_id"] != id || fmt.Sprint(me["databases"]) != "[]" || me["models"] != nil {
+		t.Errorf("me: %v", me)
+	}
+	if w = f.do(call{method: "GET", path: "/v1/keys", bearer: adminKey}); strings.Contains(w.Body.String(), "slc_") {
+		t.Errorf("the list shows a secret: %s", w.Body)
+	}
+	for name, body := range map[string]string{"no name": `{"role":"admin"}`, "no role": `{"name":"x"}`, "unknown role": `{"name":"x","role":"root"}`, "unknown key": `{"name":"x","role":"admin","rol":1}`} {
+		if w := f.do(call{method: "POST", path: "/v1/keys", bearer: adminKey, body: body}); w.Code != 400 {
+			t.Errorf("%s: status %d", name, w.Code)
+		}
+	}
+	for _, body := range []string{`{"name":"x","role":"admin","expires_in":"1h"}`, `{"name":"x","role":"admin","acts_for":{"header":"X"}}`} {
+		wantStatus(t, f.do(call{method: "POST", path: "/v1/keys", bearer: adminKey, body: body}), 501)
+	}
+	wantStatus(t, f.do(call{method: "DELETE", path: "/v1/keys/" + id, bearer: adminKey}), 200)
+	wantStatus(t, f.do(call{method: "DELETE", path: "/v1/keys/" + id, bearer: adminKey}), 404)
+	wantStatus(t, f.do(call{method: "GET", path: "/v1/auth/me", bearer: key}), 401)
+}

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/ollama/ollama/api"
+
+	"sluice/fault"
+	"sluice/models"
+)
+
+type createRequest struct {
+	nameField
+	Stream       *bool             `json:"stream"`
+	From         string            `json:"from"`
+	Files        map[string]string `json:"files"`
+	Template     string            `json:"template"`
+	System       string            `json:"system"`
+	License      json.RawMessage   `json:"license"` // a text or a list of texts
+	Parameters   map[string]any    `json:"parameters"`
+	Messages     []api.Message     `json:"messages"`
+	Adapters     map[string]string `json:"adapters"`
+	Quantize     string            `json:"quantize"`
+	Quantization string            `json:"quantization"` // the old name of quantize
+	Renderer     string            `json:"renderer"`
+	Parser       string            `json:"parser"`
+	RemoteHost   string            `json:"remote_host"`
+}
+
+// model reads the request as the store takes it. What would be left out of the model in silence is refused.
+func (r *createRequest) model() (models.CreateRequest, error) {
+	const op = "gateway.create"
+	out := models.CreateRequest{Name: r.name(), From: r.From, Files: r.Files, Template: r.Template, System: r.System, Parameters: r.Parameters, Messages: r.Messages}
+	for what, asked := range map[string]bool{"adapters": len(r.Adapters) > 0, "quantize": r.Quantize+r.Quantization != "",
+		"renderer and parser": r.Renderer+r.Parser != "", "remote models": r.RemoteHost != ""} {
+		if asked {
+			return out, fault.New(fault.Unimplemented, op, "%s: not part of this version of Sluice", what)
+		}
+	}
+	if out.Name == "" {
+		return out, fault.New(fault.Invalid, op, "model is required")
+	}
+	if present(r.License) {
+		var one string
+		if err := json.Unmarshal(r.License, &one); err == nil {
+			out.License = []string{one}
+		} else if err := json.Unmarshal(r.License, &out.License); err != nil {
+			return out, fault.Wrap(err, fault.Invalid, op, "license must be a text or a list of texts")
+		}
+	}
+	return out, nil
+}
+
+func (s *server) create(c *gin.Context) {
+	var req createRequest
+	err := decode(c, &req)
+	var make models.CreateRequest
+	if err == nil {
+		make, err = req.model()
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	out := ndjson{s: s, c: c}
+	var tell func(api.ProgressResponse)
+	if req.Stream == nil || *req.Stream {
+		tell = func(p api.ProgressResponse) {
+			if err := out.line(p); err != nil {
+				noteFailure(c, err) // the request's context ends the work
+			}
+		}
+	}
+	switch err := s.cfg.Models.Create(c.Request.Context(), make, tell); {
+	case err != nil:
+		out.fail(err)
+	case tell == nil:
+		writeJSON(c, http.StatusOK, api.ProgressResponse{Status: "success"})
+	}
+}
+
+func (s *server) copyModel(c *gin.Context) {
+	var req api.CopyRequest
+	err := decode(c, &req)
+	if err == nil && (req.Source == "" || req.Destination == "") {
+		err = fault.New(fault.Invalid, "gateway.copy", "source and destination are required")
+	}
+	if err == nil {
+		err = s.cfg.Models.Copy(req.Source, req.Destination)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Status(http.StatusOK)
+}
+
+// deleteModel removes a model, and lets it go where it is loaded: Ollama would keep serving it (#4443).
+func (s *server) deleteModel(c *gin.Context) {
+	var req nameField
+	err := decode(c, &req)
+	if err == nil && req.name() == "" {
+		err = fault.New(fault.Invalid, "gateway.delete", "model is required")
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	m, unusable := s.cfg.Models.Get(req.name()) // a damaged model cannot be loaded, but it can be deleted
+	if err = s.cfg.Models.Delete(req.name()); err == nil && unusable == nil {
+		err = s.cfg.Scheduler.Unload(c.Request.Context(), m)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Status(http.StatusOK)
+}
+
+func (s *server) hasBlob(c *gin.Context) {
+	if !s.cfg.Models.HasBlob(c.Param("digest")) {
+		s.fail(c, fault.New(fault.NotFound, "gateway.blob", "blob %q not found", printable(c.Param("digest"), 100)))
+		return
+	}
+	c.Status(http.StatusOK)
+}
+
+// addBlob takes a file: 201 when it is new, 200 when it was there.
+func (s *server) addBlob(c *gin.Context) {
+	status := http.StatusCreated
+	if s.cfg.Models.HasBlob(c.Param("digest")) {
+		status = http.StatusOK
+	}
+	if err := s.cfg.Models.AddBlob(c.Request.Context(), c.Param("digest"), c.Request.Body); err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Status(status)
+}

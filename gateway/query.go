@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/gin-gonic/gin"
+
+	"sluice/database"
+	"sluice/fault"
+	"sluice/sqlguard"
+)
+
+type queryRequest struct {
+	Database string          `json:"database"`
+	SQL      string          `json:"sql"`
+	Params   json.RawMessage `json:"params"`
+	MaxRows  *int            `json:"max_rows"`
+}
+
+// check refuses what is wrong.
+func (q *queryRequest) check() error {
+	const op = "gateway.query"
+	switch {
+	case q.SQL == "":
+		return fault.New(fault.Invalid, op, "sql is required")
+	case q.MaxRows != nil && *q.MaxRows < 0:
+		return fault.New(fault.Invalid, op, "max_rows must not be negative")
+	}
+	_, err := q.values()
+	return err
+}
+
+// values reads the parameters as a source takes them: nil, bool, int64, float64 or string. A number with a point or an
+// exponent, or beyond 64 bits, is a float.
+func (q *queryRequest) values() ([]any, error) {
+	const op = "gateway.query"
+	if !present(q.Params) {
+		return nil, nil
+	}
+	var list []any
+	dec := json.NewDecoder(bytes.NewReader(q.Params))
+	dec.UseNumber()
+	if err := dec.Decode(&list); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, op, "params must be a list")
+	}
+	for i, v := range list {
+		switch v := v.(type) {
+		case nil, bool, string:
+		case json.Number:
+			if n, err := v.Int64(); err == nil {
+				list[i] = n
+			} else if f, err := v.Float64(); err == nil {
+				list[i] = f
+			} else {
+				return nil, fault.Wrap(err, fault.Invalid, op, "parameter %d is beyond the numbers that there are", i+1)
+			}
+		default:
+			return nil, fault.New(fault.Invalid, op, "parameter %d must be a text, a number, true, false or null", i+1)
+		}
+	}
+	return list, nil
+}
+
+// rows is the cap of a result: what was asked for, cut to most; most itself when nothing was. 0 as most is no cap.
+func (q *queryRequest) rows(most int) int {
+	if q.MaxRows == nil || most > 0 && *q.MaxRows > most {
+		return most
+	}
+	return *q.MaxRows
+}
+
+// execute takes one statement: a query, COPY … TO LAKE, or CREATE or DROP EXTERNAL TABLE.
+func (s *server) execute(c *gin.Context) {
+	var req queryRequest
+	err := decodeStrict(c, &req)
+	if err == nil {
+		err = req.check()
+	}
+	var src *database.Source
+	if err == nil {
+		src, err = s.source(c, req.Database)
+	}
+	var stmt sqlguard.Statement
+	if err == nil {
+		stmt, err = sqlguard.Classify(req.SQL)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if values, _ := req.values(); len(values) > 0 && stmt.Query == "" {
+		s.fail(c, fault.New(fault.Invalid, "gateway.query", "only a query takes parameters"))
+		return
+	}
+	switch {
+	case stmt.Copy != nil:
+		s.copyToLake(c, src, *stmt.Copy, req.SQL)
+	case stmt.Create != nil:
+		s.createExternal(c, src, *stmt.Create)
+	case stmt.Drop != nil:
+		s.dropExternal(c, src, *stmt.Drop)
+	default:
+		s.query(c, src, stmt.Query, &req)
+	}
+}
+
+// query runs a read and writes its rows as the caller accepts them. The first rows are fetched before a byte goes out,
+// so that a statement which fails at once has a status of its own.
+func (s *server) query(c *gin.Context, src *database.Source, sql string, req *queryRequest) {
+	ctx, cancel := s.statementContext(c.Request.Context())
+	defer cancel()
+	approved, err := src.Approve(ctx, sql, sqlguard.ReadOnly, mayRead(c, src.Name()))
+	if err != nil {
+		s.fail(c, ended(ctx, err))
+		return
+	}
+	values, _ := req.values() // checked before
+	reader, err := src.RunParams(ctx, approved, values)
+	if err != nil {
+		s.fail(c, ended(ctx, err))
+		return
+	}
+	defer reader.Release()
+	form, stream := accepts(c.Request.Header)
+	if !stream {
+		s.queryJSON(ctx, c, reader, approved, req.rows(s.cfg.MaxRows))
+		return
+	}
+	first := reader.Next()
+	if err := reader.Err(); !first && err != nil {
+		s.fail(c, ended(ctx, err))
+		return
+	}
+	most := -1
+	if req.MaxRows != nil {
+		most = *req.MaxRows
+	}
+	s.stream(ctx, c, form, &batches{RecordReader: reader, first: first, left: most})
+}
+
+var errStatementTime = errors.New("gateway: the statement took longer than the limit")
+
+// statementContext bounds a statement by the configured time.
+func (s *server) statementContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.cfg.StatementTimeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, s.cfg.StatementTimeout, errStatementTime)
+}
+
+// ended tells why a statement failed whose context ended: by the limit of time, or because the caller left.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case errors.Is(context.Cause(ctx), errStatementTime):
+		return &fault.Error{Code: fault.TooLarge, Op: "gateway.query", Err: err, Msg: "the statement took longer than this server's limit for one", Hint: "ask for less"}
+	}
+	return fault.Wrap(err, fault.Canceled, "gateway.query", "the request was cancelled")
+}
+
+func (s *server) queryJSON(ctx context.Context, c *gin.Context, reader array.RecordReader, approved sqlguard.Approved, most int) {
+	table, err := collect(reader, most, maxJSON)
+	if err != nil {
+		s.fail(c, ended(ctx, err))
+		return
+	}
+	meta := gin.H{}
+	if scans := approved.Scans(); len(scans) > 0 {
+		list := make([]gin.H, len(scans))
+		for i, scan := range scans {
+			list[i] = gin.H{"table": scan.Relation.Schema + "." + scan.Relation.Name, "files_opened": scan.Opened, "files_total": scan.Total}
+		}
+		meta["scans"] = list
+	}
+	reply(c, table, meta)
+}

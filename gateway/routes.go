@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"sluice/fault"
+)
+
+// class says what a route asks of its caller. The zero value lets nobody through.
+type class int
+
+const (
+	closed    class = iota
+	public          // before authentication
+	inference       // a credential, or nobody while Ollama's routes are open
+	manage          // an admin, or nobody while open_admin holds
+	member          // a credential
+	adminOnly       // an admin's own, unrestricted key
+)
+
+type route struct {
+	method, path string
+	class        class
+	handle       gin.HandlerFunc
+	bigBody      bool // the body is a file, not a document: no size limit
+}
+
+// routes is every route there is. The order is of no importance.
+func (s *server) routes() []route {
+	rs := []route{
+		{method: "GET", path: "/", class: public, handle: s.root},
+		{method: "GET", path: "/healthz", class: public, handle: s.healthz},
+		{method: "GET", path: "/readyz", class: public, handle: s.readyz},
+		{method: "GET", path: "/api/version", class: public, handle: s.version},
+
+		{method: "GET", path: "/api/tags", class: inference, handle: s.tags},
+		{method: "GET", path: "/api/ps", class: inference, handle: s.ps},
+		{method: "POST", path: "/api/show", class: inference, handle: s.show},
+		{method: "POST", path: "/api/chat", class: inference, handle: s.chat},
+		{method: "POST", path: "/api/generate", class: inference, handle: s.generate},
+		{method: "POST", path: "/api/embed", class: inference, handle: s.embed},
+		{method: "POST", path: "/api/embeddings", class: inference, handle: s.embeddings},
+
+		{method: "POST", path: "/api/create", class: manage, handle: s.create},
+		{method: "POST", path: "/api/copy", class: manage, handle: s.copyModel},
+		{method: "DELETE", path: "/api/delete", class: manage, handle: s.deleteModel},
+		{method: "HEAD", path: "/api/blobs/:digest", class: manage, handle: s.hasBlob},
+		{method: "POST", path: "/api/blobs/:digest", class: manage, handle: s.addBlob, bigBody: true},
+
+		{method: "GET", path: "/v1/auth/me", class: member, handle: s.me},
+		{method: "GET", path: "/v1/keys", class: adminOnly, handle: s.listKeys},
+		{method: "POST", path: "/v1/keys", class: adminOnly, handle: s.createKey},
+		{method: "DELETE", path: "/v1/keys/:id", class: adminOnly, handle: s.deleteKey},
+
+		{method: "GET", path: "/v1/databases", class: member, handle: s.databases},
+		{method: "GET", path: "/v1/schema/tables", class: member, handle: s.schemaTables},
+		{method: "POST", path: "/v1/query/execute", class: member, handle: s.execute},
+		{method: "POST", path: "/v1/database/ask", class: member, handle: s.ask},
+		{method: "POST", path: "/v1/lake/copy", class: member, handle: s.lakeCopy},
+		{method: "GET", path: "/v1/lake/runs", class: member, handle: s.lakeRuns},
+		{method: "GET", path: "/v1/lake/connections", class: member, handle: s.lakeConnections},
+		{method: "GET", path: "/v1/lake/external-tables", class: member, handle: s.externalTables},
+	}
+	for _, path := range []string{"/", "/healthz", "/readyz", "/api/version", "/api/tags"} {
+		for _, rt := range rs {
+			if rt.path == path && rt.method == http.MethodGet {
+				rt.method = http.MethodHead // net/http drops the body
+				rs = append(rs, rt)
+				break
+			}
+		}
+	}
+	return append(rs, s.absentRoutes()...)
+}
+
+func (s *server) noRoute(c *gin.Context) {
+	s.fail(c, fault.New(fault.NotFound, "gateway.route", "there is no route %s %s", c.Request.Method, printable(c.Request.URL.Path, 200)))
+}
+
+// noMethod answers 405 itself: no fault code means it, as no room but this one can know it.
+func (s *server) noMethod(c *gin.Context) {
+	err := fault.New(fault.Invalid, "gateway.route", "%s does not take the method %s", printable(c.Request.URL.Path, 200), printable(c.Request.Method, 20))
+	s.failStatus(c, http.StatusMethodNotAllowed, err)
+}
+
+// printable cuts a text of the caller's for use in a message of ours.
+func printable(text string, most int) string {
+	runes := []rune(text)
+	for i, r := range runes {
+		if i == most {
+			return string(runes[:i]) + "…"
+		}
+		if r < ' ' || r == 0x7f {
+			runes[i] = '?'
+		}
+	}
+	return string(runes)
+}
