@@ -72,7 +72,8 @@ header nlohmann nlohmann-json3-dev
 header stb libstb-dev
 if [ ! -e "$inc/miniaudio/miniaudio.h" ]; then
   say "missing: miniaudio.h (llama.cpp's multimodal part includes it); taken from the Go module github.com/gen2brain/malgo"
-  dir=$(cd "$here/.." && go mod download -json github.com/gen2brain/malgo | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+  dir=$(go mod download -json github.com/gen2brain/malgo@v0.11.24 | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+  echo "7e4f3f13c8fe66df2080ac3dd12a89193e3c2463cb7f067c798abd7331cd8ee6  $dir/miniaudio.h" | sha256sum -c --quiet || die "miniaudio.h is not the one we know"
   install -m 644 "$dir/miniaudio.h" "$inc/miniaudio/miniaudio.h"
 fi
 

@@ -42,13 +42,11 @@ func TestAChildThatDiesInMidStreamEndsThatStreamOnly(t *testing.T) {
 	if len(ls) < 2 || !strings.Contains(last, "killed") || strings.Contains(last, "fakerunner") {
 		t.Errorf("the stream ends with %v", ls[len(ls)-1])
 	}
-	f.waitLoaded(none) // the scheduler learns of the death from the process, not from us
 	w = f.do(ask("text=a b c d e&die_after=2&tokens=5", false))
 	if w.Code != 503 || w.Header().Get("Retry-After") == "" || object(t, w.Body.Bytes())["error"] == "" {
 		t.Errorf("in one piece: %d %s", w.Code, w.Body)
 	}
-	f.waitLoaded(none)
-	w = f.do(ask("text=a b c&tokens=3", false))
+	w = f.do(ask("text=a b c&tokens=3", false)) // at once: the dead child must not be leased again
 	wantStatus(t, w, 200)
 	if got := object(t, w.Body.Bytes())["message"].(map[string]any)["content"]; got != "a b c" {
 		t.Errorf("after the death: %q", got)

@@ -64,7 +64,7 @@ func (g completion) run(ctx context.Context, lease *scheduler.Lease, emit func(t
 	reason := ""
 	err := lease.Runner().Generate(ctx, runner.GenerateRequest{
 		Prompt: g.prompt, Schema: g.schema, NumPredict: numPredict(g.options.NumPredict, lease.Report().NumCtx), NumKeep: g.options.NumKeep,
-		Stop: g.options.Stop, Truncate: g.truncate, Shift: g.shift, Sampling: samplingOf(g.options),
+		Stop: g.options.Stop, Truncate: g.truncate, Shift: g.shift, Sampling: scheduler.Sampling(g.options),
 	}, func(ch runner.Chunk) error {
 		if ch.Text != "" {
 			if err := emit(ch.Text); err != nil {

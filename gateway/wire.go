@@ -12,7 +12,6 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"sluice/fault"
-	"sluice/models"
 	"sluice/runner"
 )
 
@@ -145,14 +144,5 @@ func countersOf(total, load time.Duration, u runner.Usage, truncated bool) *coun
 		PromptEvalCount: u.PromptTokens, PromptEvalDuration: max(u.PromptDuration, 1),
 		EvalCount: u.EvalTokens, EvalDuration: max(u.EvalDuration, 1),
 		Truncated: truncated || u.Truncated,
-	}
-}
-
-// samplingOf hands Ollama's options to a runner.
-func samplingOf(o models.Options) runner.Sampling {
-	return runner.Sampling{
-		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP,
-		RepeatLastN: o.RepeatLastN, RepeatPenalty: o.RepeatPenalty, PresencePenalty: o.PresencePenalty, FrequencyPenalty: o.FrequencyPenalty,
-		Seed: o.Seed,
 	}
 }

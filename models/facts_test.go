@@ -13,7 +13,7 @@ import (
 	"sluice/fault"
 )
 
-func TestFactsOfRealModels(t *testing.T) {
+func TestRealModelsFacts(t *testing.T) {
 	s := realStore(t)
 	rows := map[string]Facts{
 		"qwen2.5-coder:0.5b": {
@@ -44,7 +44,7 @@ func TestFactsOfRealModels(t *testing.T) {
 	}
 }
 
-func TestInfo(t *testing.T) {
+func TestRealModelsInfo(t *testing.T) {
 	s := realStore(t)
 	m, err := s.Get("qwen2.5-coder:0.5b")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 func msg(role, content string) api.Message { return api.Message{Role: role, Content: content} }
 
-// TestPlainPrompt holds that the prompt with which the peer's figures were measured comes out byte by byte. The file is the
+// TestRealModelsPlainPrompt holds that the prompt with which the peer's figures were measured comes out byte by byte. The file is the
 // prompt; its messages are cut out of it.
-func TestPlainPrompt(t *testing.T) {
+func TestRealModelsPlainPrompt(t *testing.T) {
 	want, err := os.ReadFile("testdata/plain_prompt.txt")
 	if err != nil {
 		t.Fatal(err)

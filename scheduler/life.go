@@ -38,6 +38,20 @@ type instance struct {
 	stop   chan struct{}           // closed when it shall end
 }
 
+// seen is the state as the policy must see it. A process that has died takes no lease, although the word of it (exited)
+// may still be on its way: the client whose stream it carried can be back with its next request before that.
+func (in *instance) seen() State {
+	if in.state != Ready && in.state != Draining {
+		return in.state
+	}
+	select {
+	case <-in.runner.Done():
+		return Stopping
+	default:
+		return in.state
+	}
+}
+
 // live runs a runner's life beside the owner: start, load, watch, stop. It tells the owner each step, and returns when the
 // process is gone.
 func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadRequest) {

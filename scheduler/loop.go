@@ -124,7 +124,7 @@ func (l *loop) view() view {
 	slices.SortFunc(rest, func(a, b *instance) int { return a.lastUse.Compare(b.lastUse) })
 	for _, in := range append(order, rest...) {
 		v.runners = append(v.runners, runnerView{
-			path: in.path, state: in.state, inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx, readyAt: in.readyAt, passed: in.passed,
+			path: in.path, state: in.seen(), inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx, readyAt: in.readyAt, passed: in.passed,
 		})
 	}
 	return v

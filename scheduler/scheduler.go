@@ -165,3 +165,12 @@ func (s *Scheduler) Loaded(ctx context.Context) ([]Loaded, error) {
 	}
 	return <-out, nil // the owner answers in the same step
 }
+
+// Sampling hands a model's options on to its runner.
+func Sampling(o models.Options) runner.Sampling {
+	return runner.Sampling{
+		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP,
+		RepeatLastN: o.RepeatLastN, RepeatPenalty: o.RepeatPenalty, PresencePenalty: o.PresencePenalty, FrequencyPenalty: o.FrequencyPenalty,
+		Seed: o.Seed,
+	}
+}

@@ -1,0 +1,74 @@
+# The few commands that everybody uses. `make` alone lists them.
+#
+# llama.cpp is compiled only for bin/sluice-runner (package runner/engine). Everything else builds without it.
+
+SHELL := bash
+CACHE := $(or $(SLUICE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluice)
+PYTHON := $(CACHE)/venv/bin/python
+
+# -O3 -march=native: as fast as the per-CPU libraries that the module's cmake builds, 5 times the plain build.
+# GGML_USE_CPU_REPACK: the module's cgo flags leave it out; it is worth 1.5-1.9 times on Q4_K models (docs/decisions/0003).
+ENGINE := CGO_CPPFLAGS="-I$(CACHE)/include -DGGML_USE_CPU_REPACK" CGO_CFLAGS="-O3 -march=native" CGO_CXXFLAGS="-O3 -march=native"
+ENGINE_PKGS := ./runner/engine/... ./cmd/sluice-runner/...
+PLAIN_PKGS = $(shell go list ./... 2>/dev/null | grep -vE '/(runner/engine|cmd/sluice-runner|internal/e2e)(/|$$)')
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+
+# What tests find: real models, an independent Python, the two binaries.
+TESTENV = SLUICE_TEST_MODELS="$(CACHE)/models" SLUICE_TEST_PYTHON="$(PYTHON)" SLUICE_TEST_BIN="$(CURDIR)/bin"
+
+.PHONY: help demo run build gateway engine engine-test setup check test test-long generate clean
+
+help:
+	@echo 'make demo       install what is missing, build, fetch a small model, and show the main job'
+	@echo 'make run        leave a server up (prints its URL, its admin key and curl lines)'
+	@echo 'make test       install and start everything the tests need, and run them'
+	@echo 'make check      seconds: format, vet, imports, unit tests; no server, no llama.cpp'
+	@echo 'make test-long  what takes longer: fuzzing, crash loops, the small model on the 60 core questions'
+	@echo 'make build      bin/sluice and bin/sluice-runner'
+	@echo 'make generate   the generated files (SQL function lists)'
+	@echo 'make clean      remove bin/ and the demo'
+
+demo: build
+	@dev/demo.sh
+
+run: build
+	@dev/run.sh
+
+setup:
+	@dev/setup.sh
+
+build: gateway engine
+
+gateway: setup
+	@. dev/_lib.sh; mkdir -p bin; slowly "building bin/sluice (DuckDB's binding and the SQL grammar take 2 minutes the first time)" \
+	  go build -ldflags '$(LDFLAGS)' -o bin/sluice ./cmd/sluice
+
+engine: setup
+	@. dev/_lib.sh; mkdir -p bin; slowly "building bin/sluice-runner (llama.cpp takes about 5 minutes on two cores the first time)" \
+	  env $(ENGINE) go build -ldflags '$(LDFLAGS)' -o bin/sluice-runner ./cmd/sluice-runner
+
+check:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet $(PLAIN_PKGS)
+	$(TESTENV) go test -skip '^TestReal' $(PLAIN_PKGS)
+
+test: build
+	@dev/setup.sh python
+	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
+	@$(TESTENV) dev/test.sh
+
+engine-test:
+	$(TESTENV) $(ENGINE) go test -count=1 -timeout 20m $(ENGINE_PKGS)
+
+test-long: build
+	@dev/setup.sh python
+	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
+	@$(TESTENV) dev/test-long.sh
+
+generate:
+	go generate ./sqlguard/... ./database/...
+
+clean:
+	rm -rf bin .demo

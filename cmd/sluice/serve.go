@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice/agent"
+	"sluice/config"
+	"sluice/database"
+	"sluice/gateway"
+	"sluice/lakecopy"
+	"sluice/models"
+	"sluice/runner"
+	"sluice/scheduler"
+	"sluice/store"
+)
+
+// stopGrace is how long streams and copies may go on after a signal before they are ended.
+const stopGrace = 20 * time.Second
+
+func serveCmd() *cobra.Command {
+	var file, listen, home string
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Start the server", Args: cobra.NoArgs,
+		Long: "Start the server. Settings: flags, SLUICE_* and OLLAMA_* variables, the file, defaults (docs/SETTINGS.md).",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			userHome, err := os.UserHomeDir()
+			if err != nil {
+				return err
+			}
+			env := func(name string) string {
+				switch {
+				case name == "SLUICE_HOST" && listen != "":
+					return listen
+				case name == "SLUICE_HOME" && home != "":
+					return home
+				}
+				return os.Getenv(name)
+			}
+			cfg, err := config.Load(file, userHome, env)
+			if err != nil {
+				return usageError{err}
+			}
+			s, err := newServer(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return s.serve(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "settings file, sluice.yaml")
+	cmd.Flags().StringVar(&listen, "listen", "", "address, host:port")
+	cmd.Flags().StringVar(&home, "home", "", "folder of the control store, models and the default database and lake")
+	return cmd
+}
+
+// server holds the running parts, in the order in which they start.
+type server struct {
+	cfg       *config.Config
+	log       *slog.Logger
+	lock      *os.File
+	store     *store.Store
+	lake      *lakecopy.Service
+	sources   map[string]*database.Source
+	scheduler *scheduler.Scheduler
+	handler   http.Handler
+	listener  net.Listener
+}
+
+// newServer starts everything but the listener's loop. On an error all that had started is closed again.
+func newServer(ctx context.Context, cfg *config.Config) (s *server, err error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	slog.SetDefault(log)
+	s = &server{cfg: cfg, log: log, sources: map[string]*database.Source{}}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+
+	// The port first: a mistaken second start must fail before it touches anything.
+	if s.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+		return nil, fmt.Errorf("%w (is another server running? --listen 127.0.0.1:0 takes a free port)", err)
+	}
+	if err = os.MkdirAll(cfg.Home, 0o700); err != nil {
+		return nil, err
+	}
+	if s.lock, err = lockHome(cfg.Home); err != nil {
+		return nil, err
+	}
+	if s.store, err = store.Open(ctx, filepath.Join(cfg.Home, "control.db")); err != nil {
+		return nil, err
+	}
+	if err = bootstrap(ctx, s.store, cfg.AdminKey, os.Stderr); err != nil {
+		return nil, err
+	}
+	if err = s.openLake(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.openDatabases(ctx); err != nil {
+		return nil, err
+	}
+	installed, err := models.OpenStore(cfg.ModelsDir)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := loadCatalogue(cfg.Models)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.newScheduler(); err != nil {
+		return nil, err
+	}
+	completer := &completer{models: installed, scheduler: s.scheduler}
+	asker, err := agent.New(agent.Config{
+		Completer: completer, Model: cfg.Agent.Model, Approved: cfg.Agent.ApprovedModels, MaxRows: cfg.Agent.MaxRows,
+		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.handler, err = gateway.New(gateway.Config{
+		Version: version, Models: installed, Scheduler: s.scheduler, Sources: s.sources, Agent: &defaultModel{asker: asker, cfg: cfg, installed: installed, catalogue: catalogue},
+		Lake: s.lake, Keys: &keys{store: s.store, now: time.Now},
+		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
+		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout), Log: log,
+	})
+	return s, err
+}
+
+// lockHome keeps a second server off the same home: it would take this one's running copies for dead ones and settle
+// them. The lock ends with the process, however it ends.
+func lockHome(home string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another server uses %s (choose another folder with --home)", home)
+	}
+	return f, nil
+}
+
+func (s *server) openLake(ctx context.Context) (err error) {
+	s.lake, err = lakecopy.New(ctx, lakecopy.Config{Connections: s.connections(), Journal: s.store})
+	return err
+}
+
+func (s *server) connections() []lakecopy.Connection {
+	var out []lakecopy.Connection
+	for _, name := range slices.Sorted(maps.Keys(s.cfg.Lake.Connections)) {
+		c := s.cfg.Lake.Connections[name]
+		out = append(out, lakecopy.Connection{Name: name, URL: c.URL, WriteAllowlist: c.WriteAllowlist, Managed: c.Managed})
+	}
+	return out
+}
+
+func (s *server) openDatabases(ctx context.Context) error {
+	var roots []string
+	for _, c := range s.connections() {
+		root, err := c.Root()
+		if err != nil {
+			return err
+		}
+		roots = append(roots, root)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.cfg.Databases)) {
+		db := s.cfg.Databases[name]
+		if _, err := os.Stat(db.Path); errors.Is(err, os.ErrNotExist) {
+			if err := database.CreateFile(ctx, db.Path); err != nil {
+				return fmt.Errorf("databases.%s: %w", name, err)
+			}
+			s.log.Info("made an empty database", "database", name, "path", db.Path)
+		}
+		src, err := database.Open(ctx, database.Config{
+			Name: name, Kind: db.Kind, Path: db.Path, SessionTimezone: db.SessionTimezone, LakeRoots: roots,
+		}, s.lake)
+		if err != nil {
+			return fmt.Errorf("databases.%s: %w", name, err)
+		}
+		s.sources[name] = src
+	}
+	return nil
+}
+
+func (s *server) newScheduler() (err error) {
+	binary, err := runnerBinary(s.cfg.Runner)
+	if err != nil {
+		return err
+	}
+	s.scheduler, err = scheduler.New(scheduler.Config{
+		Start: func(ctx context.Context) (scheduler.Runner, error) {
+			p, err := runner.Start(ctx, runner.Config{Binary: binary, Env: s.backends(), Log: func(line string) { s.log.Debug("runner", "line", line) }})
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		},
+		MaxLoaded: s.cfg.MaxLoaded, MaxQueue: s.cfg.MaxQueue, KeepAlive: s.cfg.KeepAlive, LoadTimeout: s.cfg.LoadTimeout,
+		NumCtx: s.cfg.NumCtx, Parallel: s.cfg.NumParallel,
+	})
+	return err
+}
+
+// backends tells the runner where ggml's backend libraries are, when there are any besides the one linked in.
+func (s *server) backends() []string {
+	if s.cfg.Backends == "" {
+		return nil
+	}
+	return []string{"OLLAMA_LIBRARY_PATH=" + s.cfg.Backends}
+}
+
+// runnerBinary finds sluice-runner: as configured, else beside this program.
+func runnerBinary(configured string) (string, error) {
+	if configured == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		configured = filepath.Join(filepath.Dir(self), "sluice-runner")
+	}
+	if _, err := os.Stat(configured); err != nil {
+		return "", fmt.Errorf("sluice-runner, which runs the models, is not there: %w (set SLUICE_RUNNER, or build it with make build)", err)
+	}
+	return configured, nil
+}
+
+// serve answers until ctx ends, then stops the parts in the reverse order of starting: no new requests, those in
+// flight get their grace, then runners, then sources, then the control store.
+func (s *server) serve(ctx context.Context) error {
+	defer s.close()
+	schedulerCtx, stopScheduler := context.WithCancel(context.WithoutCancel(ctx))
+	schedulerDone := make(chan error, 1)
+	go func() { schedulerDone <- s.scheduler.Run(schedulerCtx) }()
+
+	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRequests()
+	web := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	webDone := make(chan error, 1)
+	go func() { webDone <- web.Serve(s.listener) }()
+	fmt.Fprintf(os.Stderr, "sluice listens on http://%s\n", s.listener.Addr())
+
+	var err error
+	select {
+	case err = <-webDone:
+	case <-ctx.Done():
+		s.log.Info("stopping", "grace", stopGrace.String())
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	if web.Shutdown(grace) != nil {
+		endRequests() // cancels what is still in flight; a copy that was not yet published leaves nothing behind
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if web.Shutdown(late) != nil {
+			web.Close()
+		}
+	}
+	stopScheduler()
+	if stopped := <-schedulerDone; err == nil && stopped != nil && !errors.Is(stopped, context.Canceled) {
+		err = stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+func (s *server) close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	for name, src := range s.sources {
+		if err := src.Close(); err != nil {
+			s.log.Warn("closing a database", "database", name, "error", err)
+		}
+	}
+	if s.lake != nil {
+		if err := s.lake.Close(); err != nil {
+			s.log.Warn("closing the lake", "error", err)
+		}
+	}
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.log.Warn("closing the control store", "error", err)
+		}
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}

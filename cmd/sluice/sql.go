@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func sqlCmd() *cobra.Command {
+	var database, format string
+	var maxRows int
+	cmd := &cobra.Command{
+		Use: "sql [SQL]", Short: "Run a statement (from stdin when left out)", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := strings.Join(args, " ")
+			if text == "" {
+				b, err := io.ReadAll(cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				text = string(b)
+			}
+			c := newClient()
+			db, err := c.pickDatabase(cmd, database)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"database": db, "sql": text}
+			if maxRows > 0 {
+				body["max_rows"] = maxRows
+			}
+			return c.execute(cmd, body, format)
+		},
+	}
+	cmd.Flags().StringVarP(&database, "database", "d", "", "database; may be left out when there is only one")
+	cmd.Flags().StringVar(&format, "format", "table", "table, csv or ndjson")
+	cmd.Flags().IntVar(&maxRows, "max-rows", 0, "cut the result after so many rows")
+	return cmd
+}
+
+func copyCmd() *cobra.Command {
+	var database string
+	cmd := &cobra.Command{
+		Use: "copy SQL", Short: "Run COPY (query) TO LAKE 'path' WITH (…) and wait for it", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := newClient()
+			db, err := c.pickDatabase(cmd, database)
+			if err != nil {
+				return err
+			}
+			var got data[json.RawMessage]
+			body := map[string]any{"database": db, "sql": strings.Join(args, " "), "wait": true}
+			if err := c.call(cmd.Context(), "POST", "/v1/lake/copy", body, &got); err != nil {
+				return err
+			}
+			return printCopy(cmd, got.Data)
+		},
+	}
+	cmd.Flags().StringVarP(&database, "database", "d", "", "database; may be left out when there is only one")
+	return cmd
+}
+
+func (c *client) execute(cmd *cobra.Command, body map[string]any, format string) error {
+	accept := map[string]string{"csv": "text/csv", "ndjson": "application/x-ndjson", "table": ""}
+	kind, ok := accept[format]
+	if !ok {
+		return usageError{fmt.Errorf("--format %q: table, csv or ndjson", format)}
+	}
+	resp, err := c.send(cmd.Context(), "POST", "/v1/query/execute", body, kind)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if kind != "" && strings.HasPrefix(resp.Header.Get("Content-Type"), kind) {
+		_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
+		return err
+	}
+	var got data[json.RawMessage]
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+		return err
+	}
+	if wantJSON(cmd) {
+		return printJSON(cmd, got)
+	}
+	var result struct {
+		Columns   []column            `json:"columns"`
+		Rows      [][]json.RawMessage `json:"rows"`
+		RowCount  int64               `json:"row_count"`
+		Truncated bool                `json:"truncated"`
+		RunID     string              `json:"run_id"`
+		Created   string              `json:"created"`
+		Dropped   string              `json:"dropped"`
+	}
+	if err := json.Unmarshal(got.Data, &result); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	switch {
+	case result.RunID != "":
+		return printCopy(cmd, got.Data)
+	case result.Created != "" || result.Dropped != "":
+		what, name := "created", result.Created
+		if name == "" {
+			what, name = "dropped", result.Dropped
+		}
+		_, err := fmt.Fprintln(out, what+" external table "+name)
+		return err
+	case len(result.Columns) == 0: // the plan of EXPLAIN COPY
+		return printJSON(cmd, got.Data)
+	}
+	if err := printRows(out, result.Columns, result.Rows); err != nil {
+		return err
+	}
+	more := ""
+	if result.Truncated {
+		more = ", cut: there are more (--max-rows, or --format csv for all)"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d row(s)%s\n", result.RowCount, more)
+	var scans []struct {
+		Table  string `json:"table"`
+		Opened int    `json:"files_opened"`
+		Total  int    `json:"files_total"`
+	}
+	if json.Unmarshal(got.Meta.Scans, &scans) == nil {
+		for _, s := range scans {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: opened %d of %d files\n", s.Table, s.Opened, s.Total)
+		}
+	}
+	return nil
+}
+
+func printRows(out io.Writer, columns []column, rows [][]json.RawMessage) error {
+	var header []string
+	for _, c := range columns {
+		header = append(header, c.Name)
+	}
+	var lines [][]string
+	for _, r := range rows {
+		var line []string
+		for _, v := range r {
+			line = append(line, cell(v))
+		}
+		lines = append(lines, line)
+	}
+	return printTable(out, header, lines)
+}
+
+func printCopy(cmd *cobra.Command, raw json.RawMessage) error {
+	if wantJSON(cmd) {
+		return printJSON(cmd, raw)
+	}
+	var r struct {
+		RunID      string `json:"run_id"`
+		Rows       int64  `json:"rows_written"`
+		Files      int64  `json:"files_written"`
+		Bytes      int64  `json:"bytes_written"`
+		Partitions int64  `json:"partitions_touched"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "copied %d rows in %d file(s), %d partition(s), %s (run %s)\n", r.Rows, r.Files, r.Partitions, bytesText(r.Bytes), r.RunID)
+	return err
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What takes longer than CI may: fuzzing, and the small model on the project's own question set, judged twice.
+#   FUZZ_SECONDS  for each fuzz target (default 600)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. dev/_lib.sh
+. dev/_server.sh
+
+say "== fuzzing, ${FUZZ_SECONDS:=600} s each"
+git grep -ohE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | awk '{print $2}' | sort -u | while read -r target; do
+  package=./$(dirname "$(git grep -lE "^func $target\b" -- '*_test.go' | head -1)")
+  say "-- $package $target"
+  go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_SECONDS}s"
+done
+
+say "== the plain prompt on the project's own questions, our verdicts beside score.py's"
+chat_model=qwen2.5-coder:0.5b
+sample
+SLUICE_ADMIN_KEY=slc_test_$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
+export SLUICE_ADMIN_KEY SLUICE_KEY=$SLUICE_ADMIN_KEY
+serve long 127.0.0.1:0
+trap 'kill -TERM $server_pid; wait $server_pid' EXIT
+model $chat_model
+out=$(mktemp -d)
+bin/sluice eval nl2sql testdata/nl2sql --plain --model $chat_model --out "$out/lines.jsonl" --verdicts "$out/ours.json"
+"$SLUICE_TEST_PYTHON" testdata/nl2sql/score.py --set testdata/nl2sql --json "$out/theirs.json" "$out/lines.jsonl" | tail -1
+"$SLUICE_TEST_PYTHON" - "$out" <<'PY'
+import json, sys
+ours, theirs = (json.load(open(f"{sys.argv[1]}/{n}.json")) for n in ("ours", "theirs"))
+kind = lambda v: v["verdict"].split(":")[0]
+different = [(a["id"], a["verdict"], b["verdict"]) for a, b in zip(ours, theirs, strict=True) if (a["id"], kind(a)) != (b["id"], kind(b))]
+for d in different: print("different:", *d)
+print(f"{len(ours) - len(different)} passed, {len(different)} failed")
+sys.exit(bool(different))
+PY
