@@ -56,7 +56,7 @@ check:
 
 test: build
 	@dev/setup.sh python
-	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
+	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	@$(TESTENV) dev/test.sh
 
 engine-test:
@@ -64,7 +64,7 @@ engine-test:
 
 test-long: build
 	@dev/setup.sh python
-	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
+	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	@$(TESTENV) dev/test-long.sh
 
 generate:

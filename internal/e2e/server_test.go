@@ -22,6 +22,7 @@ const (
 	adminKey = "slc_e2e_admin_0123456789abcdef"
 	tiny     = "smollm2:135m"
 	coder    = "qwen2.5-coder:0.5b"
+	embedder = "all-minilm:latest"
 )
 
 var (
@@ -126,7 +127,9 @@ func start(home string) (*server, error) {
 		return nil, fmt.Errorf("the server does not listen:\n%s", s.logText())
 	}
 	if fresh {
-		for name, file := range map[string]string{tiny: "smollm2-135m-instruct-q4_1.gguf", coder: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"} {
+		for name, file := range map[string]string{
+			tiny: "smollm2-135m-instruct-q4_1.gguf", coder: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", embedder: "all-minilm-l6-v2",
+		} {
 			if out, err := s.command(adminKey, "create", name, "--from", filepath.Join(ggufs, file)); err != nil {
 				return nil, fmt.Errorf("create %s: %w: %s", name, err, out)
 			}
