@@ -103,4 +103,3 @@ func TestConnectionsAreChecked(t *testing.T) {
 		t.Errorf("s3: %v", err)
 	}
 }
-

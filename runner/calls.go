@@ -91,6 +91,10 @@ func stream[Line any](ctx context.Context, p *Process, doing, path string, in an
 		if last, err := next(line); last || err != nil {
 			return err
 		}
+		// What the child sent before it heard of the caller's leaving may be whole in the buffer: it is not read on.
+		if ctx.Err() != nil {
+			return fmt.Errorf("runner: %s: %w", doing, context.Cause(ctx))
+		}
 	}
 }
 
