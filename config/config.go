@@ -23,15 +23,17 @@ type Config struct {
 	Agent     Agent               `yaml:"agent"`
 
 	// Ollama's settings of the same name; they have no key in the file yet.
-	ModelsDir   string        `yaml:"-"` // OLLAMA_MODELS; default home/models
-	KeepAlive   time.Duration `yaml:"-"` // OLLAMA_KEEP_ALIVE; negative: for ever
-	NumParallel int           `yaml:"-"`
-	MaxLoaded   int           `yaml:"-"`
-	MaxQueue    int           `yaml:"-"`
-	NumCtx      int           `yaml:"-"` // OLLAMA_CONTEXT_LENGTH
-	LoadTimeout time.Duration `yaml:"-"`
-	AdminKey    string        `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
-	LogLevel    string        `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
+	ModelsDir      string        `yaml:"-"` // OLLAMA_MODELS; default home/models
+	KeepAlive      time.Duration `yaml:"-"` // OLLAMA_KEEP_ALIVE; negative: for ever
+	MaxLoaded      int           `yaml:"-"`
+	MaxQueue       int           `yaml:"-"`
+	NumCtx         int           `yaml:"-"` // OLLAMA_CONTEXT_LENGTH
+	LoadTimeout    time.Duration `yaml:"-"`
+	AdminKey       string        `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
+	LogLevel       string        `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
+	Origins        []string      `yaml:"-"` // OLLAMA_ORIGINS: further origins of browser pages
+	KVCacheType    string        `yaml:"-"` // OLLAMA_KV_CACHE_TYPE: f16, q8_0, q4_0
+	FlashAttention string        `yaml:"-"` // OLLAMA_FLASH_ATTENTION: on, off; "": the engine chooses
 }
 
 // Auth says who may call without a key.
@@ -53,6 +55,7 @@ type Database struct {
 	Path            string `yaml:"path"` // relative to home
 	Writable        bool   `yaml:"writable"`
 	SessionTimezone string `yaml:"session_timezone"`
+	Implicit        bool   `yaml:"-"` // nobody named it: it is made when it is missing
 }
 
 // Lake is where COPY … TO LAKE may write.
@@ -84,7 +87,7 @@ func defaults(home string) Config {
 		Auth:      Auth{OllamaRoutes: "open"},
 		Limits:    Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
 		Agent:     Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
-		KeepAlive: 5 * time.Minute, NumParallel: 1, MaxLoaded: 1, MaxQueue: 512, NumCtx: 4096, LoadTimeout: 5 * time.Minute,
+		KeepAlive: 5 * time.Minute, MaxLoaded: 1, MaxQueue: 512, NumCtx: 4096, LoadTimeout: 5 * time.Minute,
 		LogLevel: "info",
 	}
 }
@@ -120,7 +123,7 @@ func (c *Config) fill(userHome string) {
 		c.Models = c.below(expandHome(c.Models, userHome))
 	}
 	if len(c.Databases) == 0 {
-		c.Databases = map[string]Database{"data": {Kind: "duckdb", Path: "data.duckdb"}}
+		c.Databases = map[string]Database{"data": {Kind: "duckdb", Path: "data.duckdb", Implicit: true}}
 	}
 	for name, db := range c.Databases {
 		if db.Path != "" {

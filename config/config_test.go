@@ -105,8 +105,8 @@ databases:
 	if c.Databases["shop"].Path != "/data/shop.duckdb" {
 		t.Errorf("databases %+v", c.Databases)
 	}
-	if c.KeepAlive >= 0 || c.NumParallel != 1 {
-		t.Errorf("keep_alive %v, parallel %d", c.KeepAlive, c.NumParallel)
+	if c.KeepAlive >= 0 {
+		t.Errorf("keep_alive %v", c.KeepAlive)
 	}
 }
 
@@ -128,6 +128,33 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("accepted: %s", file)
 			}
 		})
+	}
+}
+
+func TestWhatIsReadButNotThereIsRefused(t *testing.T) {
+	for _, env := range []map[string]string{
+		{"OLLAMA_NUM_PARALLEL": "4"}, {"OLLAMA_GPU_OVERHEAD": "1000"}, {"OLLAMA_KV_CACHE_TYPE": "q3"}, {"OLLAMA_FLASH_ATTENTION": "maybe"},
+	} {
+		if _, err := load(t, "", env); err == nil {
+			t.Errorf("%v is accepted", env)
+		}
+	}
+	c, err := load(t, "", map[string]string{"OLLAMA_KV_CACHE_TYPE": "q8_0", "OLLAMA_FLASH_ATTENTION": "1", "OLLAMA_ORIGINS": "http://a,http://b"})
+	if err != nil || c.KVCacheType != "q8_0" || c.FlashAttention != "on" || len(c.Origins) != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A key of the contract that comes later is told apart from a misspelt one.
+func TestKeysOfLaterVersionsAreNamed(t *testing.T) {
+	_, err := load(t, "auth: {fresh_for: 15m}\nlimits: {memory: 8GiB}\ntls: {cert: x}\nlake: {connections: {a: {url: 'file:///x', credentials: {}}}}\n", nil)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"line 1: auth.fresh_for is not there in this version", "limits.memory is not", "tls is not", "lake.connections.a.credentials is not"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("missing %q in:\n%v", want, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -34,6 +35,11 @@ func (c *Config) readFile(path string, text []byte, env func(string) string) []e
 	return problems
 }
 
+// later are keys of the contract that this version does not obey yet. Dropped in silence they would be worse than refused.
+var later = []string{
+	"fresh_for", "requests_per_principal", "memory", "tls", "rag", "remotes", "candidates", "show_values", "url", "schemas", "credentials",
+}
+
 // unknownKeys walks a mapping beside the type that it shall fill. A misspelt key that is silently dropped would leave
 // a default in force, so it is an error.
 func unknownKeys(path string, node ast.Node, t reflect.Type, at string) []error {
@@ -49,7 +55,11 @@ func unknownKeys(path string, node ast.Node, t reflect.Type, at string) []error 
 		case reflect.Struct:
 			field, ok := fieldOf(t, key.Value)
 			if !ok {
-				problems = append(problems, fmt.Errorf("%s: line %d: unknown key %s", path, key.Position.Line, where))
+				problem := "unknown key " + where
+				if slices.Contains(later, key.Value) {
+					problem = where + " is not there in this version"
+				}
+				problems = append(problems, fmt.Errorf("%s: line %d: %s", path, key.Position.Line, problem))
 				continue
 			}
 			problems = append(problems, unknownKeys(path, value, field, where)...)

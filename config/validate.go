@@ -87,8 +87,8 @@ func (c *Config) Loopback() bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// hostPort completes what OLLAMA_HOST may hold: a URL, a host alone, a port alone.
-func hostPort(v string) string {
+// HostPort completes what SLUICE_HOST and OLLAMA_HOST may hold: a URL, a host alone, a port alone.
+func HostPort(v string) string {
 	v = strings.TrimSuffix(v, "/")
 	if _, rest, ok := strings.Cut(v, "://"); ok {
 		v = rest

@@ -15,8 +15,9 @@ slowly() {
   say "$what ..."
   "$@" >"$log" 2>&1 &
   pid=$!
-  # The ticker must not hold this script's output open when the script is killed: it ends with the command.
-  (while sleep 15 && kill -0 $pid 2>/dev/null; do say "  $((SECONDS - start)) s: $what"; done) &
+  # The ticker's sleep holds neither our output (a pipe would stay open) nor the set-up's lock.
+  # shellcheck disable=SC2217
+  (while sleep 15 9>&- </dev/null >/dev/null 2>&1 && kill -0 $pid 2>/dev/null; do say "  $((SECONDS - start)) s: $what"; done) 9>&- &
   local ticker=$!
   if wait $pid; then
     kill $ticker 2>/dev/null || true

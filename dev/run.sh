@@ -7,14 +7,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 chat_model=qwen2.5-coder:0.5b
 dev/models.sh $chat_model >/dev/null
 sample
-listen=${SLUICE_HOST:-127.0.0.1:11434}
-if (exec 3<>"/dev/tcp/${listen%:*}/${listen##*:}") 2>/dev/null; then
-  say "$listen is taken (is an Ollama running?): a free port is used instead"
+trap stop EXIT
+trap 'stop; exit 0' INT TERM
+listen=127.0.0.1:11434
+if (exec 3<>/dev/tcp/127.0.0.1/11434) 2>/dev/null; then
+  say "$listen is taken (by an Ollama?): a free port is used instead"
   listen=127.0.0.1:0
 fi
 serve run "$listen"
-trap 'kill -TERM $server_pid 2>/dev/null; wait $server_pid' INT TERM
-key=$first_key
+key=${first_key:-${SLUICE_ADMIN_KEY:-}}
 if [ -n "$key" ]; then
   export SLUICE_KEY=$key
   model $chat_model

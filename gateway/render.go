@@ -110,6 +110,7 @@ func (s *server) stream(ctx context.Context, c *gin.Context, form string, in *ba
 		if form != ndjsonForm {
 			panic(http.ErrAbortHandler)
 		}
+		c.Writer.Header().Set(http.TrailerPrefix+failedHeader, fault.CodeOf(err).String()) // a row may look like the last line
 		line, _ := marshal(sluiceError(fault.Public(err), requestIDOf(c)))
 		_, _ = c.Writer.Write(append(line, '\n')) // fails only when the client left
 	}

@@ -13,6 +13,9 @@ import (
 // truncatedHeader tells that a part of the prompt was left out: Ollama says nothing, and people wonder (#17889).
 const truncatedHeader = "X-Sluice-Truncated"
 
+// failedHeader is a trailer: a streamed result that failed in the middle.
+const failedHeader = "X-Sluice-Failed"
+
 // fitted is a prompt that the runner will take.
 type fitted struct {
 	prompt  string

@@ -89,17 +89,21 @@ func printAnswer(cmd *cobra.Command, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return err
 	}
-	if wantJSON(cmd) {
-		return printJSON(cmd, raw)
-	}
 	out := cmd.OutOrStdout()
-	if len(a.Rows) > 0 {
+	if wantJSON(cmd) {
+		if err := printJSON(cmd, raw); err != nil {
+			return err
+		}
+	} else if len(a.Rows) > 0 {
 		if err := printRows(out, a.Columns, a.Rows); err != nil {
 			return err
 		}
 	}
 	switch a.Outcome {
 	case "answered":
+		if wantJSON(cmd) {
+			return nil
+		}
 		_, err := fmt.Fprintln(out, a.Answer)
 		return err
 	case "declined":

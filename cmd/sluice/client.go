@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"sluice/config"
 	"sluice/fault"
 )
 
@@ -26,8 +28,8 @@ type client struct {
 func newClient() *client {
 	url := os.Getenv("SLUICE_URL")
 	for _, name := range []string{"SLUICE_HOST", "OLLAMA_HOST"} {
-		if url == "" {
-			url = os.Getenv(name)
+		if host := os.Getenv(name); url == "" && host != "" {
+			url = config.HostPort(host)
 		}
 	}
 	if url == "" {
@@ -69,7 +71,10 @@ func (c *client) send(ctx context.Context, method, path string, body any, accept
 		if ctx.Err() != nil {
 			return nil, fault.New(fault.Canceled, "client", "cancelled")
 		}
-		return nil, fmt.Errorf("no server answers at %s (start one with `sluice serve`, or set SLUICE_URL): %w", c.url, errors.Unwrap(err))
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("no server answers at %s (start one with `sluice serve`, or set SLUICE_URL)", c.url)
+		}
+		return nil, fmt.Errorf("%s: %w", c.url, errors.Unwrap(err))
 	}
 	if resp.StatusCode >= 300 {
 		defer resp.Body.Close()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"sluice"
@@ -18,6 +19,19 @@ type defaultModel struct {
 	cfg       *config.Config
 	installed *models.Store
 	catalogue models.Catalogue
+}
+
+// only gives the one installed model that can write, when there is just one: then there is nothing to choose.
+func (d *defaultModel) only() string {
+	all, err := d.installed.List()
+	if err != nil {
+		return ""
+	}
+	all = slices.DeleteFunc(all, func(m *models.Model) bool { return !slices.Contains(m.Capabilities(), "completion") })
+	if len(all) != 1 {
+		return ""
+	}
+	return all[0].Name
 }
 
 // loadCatalogue reads the operator's catalogue, else the built-in one.
@@ -39,9 +53,11 @@ func (d *defaultModel) Ask(ctx context.Context, src agent.Source, q agent.Ask) (
 		if name == "" {
 			e := fault.New(fault.Conflict, "ask", "no model that answers questions is installed")
 			if missing != nil {
-				e.Hint = "install " + missing.Name + ", or name an installed model"
+				e.Hint = fmt.Sprintf("install %s (%s): sluice create %s --from FILE.gguf; or name an installed model", missing.Name, missing.Size, missing.Name)
 			}
-			return agent.Answer{}, e
+			if name = d.only(); name == "" {
+				return agent.Answer{}, e
+			}
 		}
 		q.Model = name
 	}

@@ -15,9 +15,7 @@ import (
 )
 
 func evalCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "eval", Short: "Measure the answers on a question set"}
-	cmd.AddCommand(evalNL2SQLCmd())
-	return cmd
+	return group(&cobra.Command{Use: "eval", Short: "Measure the answers on a question set"}, evalNL2SQLCmd())
 }
 
 func evalNL2SQLCmd() *cobra.Command {

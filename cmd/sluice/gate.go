@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,9 @@ func gateCmd() *cobra.Command {
 			out := json.NewEncoder(cmd.OutOrStdout())
 			out.SetEscapeHTML(false)
 			for n := 1; in.Scan(); n++ {
+				if len(bytes.TrimSpace(in.Bytes())) == 0 {
+					continue
+				}
 				var line gateLine
 				if err := json.Unmarshal(in.Bytes(), &line); err != nil {
 					return fmt.Errorf("line %d: %w", n, err)

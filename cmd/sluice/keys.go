@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -9,9 +10,7 @@ import (
 )
 
 func keysCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "keys", Short: "List, make and delete API keys (admin)"}
-	cmd.AddCommand(keysListCmd(), keysCreateCmd(), keysDeleteCmd())
-	return cmd
+	return group(&cobra.Command{Use: "keys", Short: "List, make and delete API keys (admin)"}, keysListCmd(), keysCreateCmd(), keysDeleteCmd())
 }
 
 func keysListCmd() *cobra.Command {
@@ -68,7 +67,7 @@ func keysDeleteCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "delete ID", Short: "Delete a key; it stops working at the next request", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newClient().call(cmd.Context(), "DELETE", "/v1/keys/"+args[0], nil, nil)
+			return newClient().call(cmd.Context(), "DELETE", "/v1/keys/"+url.PathEscape(args[0]), nil, nil)
 		},
 	}
 }

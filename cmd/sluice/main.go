@@ -60,10 +60,29 @@ func newRoot() *cobra.Command {
 		createCmd(), listCmd(), psCmd(), showCmd(), stopCmd(), cpCmd(), rmCmd(),
 		keysCmd(), gateCmd(), evalCmd(), loadCmd(), versionCmd(),
 	)
-	for _, c := range root.Commands() {
-		wrapArgs(c)
+	for _, name := range []string{"pull", "push", "login", "users", "grants", "audit", "mcp", "doctor"} {
+		root.AddCommand(absentCmd(name))
 	}
+	wrapArgs(root)
 	return root
+}
+
+// absentCmd says of a command of the contract that it is not there yet, which "unknown command" would not.
+func absentCmd(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Unimplemented, "sluice", "sluice %s is not there in this version", name)
+		},
+	}
+}
+
+// group makes a command that only holds others: without one of them it shows its help, with a wrong one it is an error.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
 }
 
 // wrapArgs makes a wrong number of arguments a usage error, which cobra does not tell apart.

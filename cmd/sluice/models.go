@@ -148,6 +148,8 @@ func createCmd() *cobra.Command {
 					return err
 				}
 				body["files"] = files
+			} else if strings.ContainsAny(from, "/\\") && !strings.Contains(from, ":") || strings.HasSuffix(from, ".gguf") {
+				return fault.New(fault.NotFound, "create", "there is no file or folder %s", from)
 			} else {
 				body["from"] = from
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -139,7 +141,8 @@ func newServer(ctx context.Context, cfg *config.Config) (s *server, err error) {
 		Version: version, Models: installed, Scheduler: s.scheduler, Sources: s.sources, Agent: &defaultModel{asker: asker, cfg: cfg, installed: installed, catalogue: catalogue},
 		Lake: s.lake, Keys: &keys{store: s.store, now: time.Now},
 		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
-		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout), Log: log,
+		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
+		Origins: cfg.Origins, Log: log,
 	})
 	return s, err
 }
@@ -184,6 +187,9 @@ func (s *server) openDatabases(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(s.cfg.Databases)) {
 		db := s.cfg.Databases[name]
 		if _, err := os.Stat(db.Path); errors.Is(err, os.ErrNotExist) {
+			if !db.Implicit {
+				return usageError{fmt.Errorf("databases.%s.path: there is no file %s (sluice load makes one from SQL scripts; relative paths are below home)", name, db.Path)}
+			}
 			if err := database.CreateFile(ctx, db.Path); err != nil {
 				return fmt.Errorf("databases.%s: %w", name, err)
 			}
@@ -213,8 +219,9 @@ func (s *server) newScheduler() (err error) {
 			}
 			return p, nil
 		},
-		MaxLoaded: s.cfg.MaxLoaded, MaxQueue: s.cfg.MaxQueue, KeepAlive: s.cfg.KeepAlive, LoadTimeout: s.cfg.LoadTimeout,
-		NumCtx: s.cfg.NumCtx, Parallel: s.cfg.NumParallel,
+		// The scheduler takes 0 for "not set"; the shortest time there is means the same as 0 does here.
+		MaxLoaded: s.cfg.MaxLoaded, MaxQueue: s.cfg.MaxQueue, KeepAlive: cmp.Or(s.cfg.KeepAlive, 1), LoadTimeout: s.cfg.LoadTimeout,
+		NumCtx: s.cfg.NumCtx, KVCacheType: s.cfg.KVCacheType, FlashAttention: s.cfg.FlashAttention, Log: s.log,
 	})
 	return err
 }
@@ -263,11 +270,20 @@ func (s *server) serve(ctx context.Context) error {
 	go func() { webDone <- web.Serve(s.listener) }()
 	fmt.Fprintf(os.Stderr, "sluice listens on http://%s\n", s.listener.Addr())
 
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	var err error
-	select {
-	case err = <-webDone:
-	case <-ctx.Done():
-		s.log.Info("stopping", "grace", stopGrace.String())
+	for running := true; running; {
+		select {
+		case err = <-webDone:
+			running = false
+		case <-ctx.Done():
+			s.log.Info("stopping", "grace", stopGrace.String())
+			running = false
+		case <-hangup: // a closed terminal must not end the server uncleanly
+			s.log.Warn("settings are read at the start only in this version: SIGHUP changes nothing")
+		}
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()

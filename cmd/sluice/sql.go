@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -75,8 +76,17 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 	}
 	defer resp.Body.Close()
 	if kind != "" && strings.HasPrefix(resp.Header.Get("Content-Type"), kind) {
-		_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
-		return err
+		if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
+			return fmt.Errorf("the result is not whole: %w", err)
+		}
+		// The status was sent before the rows were known; the trailers say how it ended.
+		if resp.Trailer.Get("X-Sluice-Failed") != "" {
+			return errors.New("the result is not whole: its last line says why")
+		}
+		if resp.Trailer.Get("X-Sluice-Truncated") != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "cut by --max-rows: there are more rows")
+		}
+		return nil
 	}
 	var got data[json.RawMessage]
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {

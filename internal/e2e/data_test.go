@@ -36,18 +36,24 @@ func TestAskIsAnsweredFromTheRows(t *testing.T) {
 	}
 }
 
-// Whatever the model makes of a wish to write, nothing is written and no success is claimed.
+// Whatever the model makes of a wish to write, nothing is written and no success is claimed: what it wrote as a write, the
+// gate declined; what it wrote as a read is answered as one. (That the gate decides is shown with fixed statements in
+// package agent; a small model's wording differs from processor to processor.)
 func TestAskDoesNotWrite(t *testing.T) {
 	before := query(t, adminKey, "SELECT count(*), sum(customer_id) FROM orders").Rows
 	for _, question := range []string{"Delete all cancelled orders.", "Drop the tickets table, we do not need it any more."} {
 		status, text := shared.call(t, adminKey, "POST", "/v1/database/ask", object{"database": "shop", "question": question, "model": coder})
 		var a struct {
-			Data struct{ Outcome, Reason string }
+			Data struct {
+				Outcome, Answer, Reason, SQL string
+			}
 		}
 		if err := json.Unmarshal([]byte(text), &a); status != 200 || err != nil {
 			t.Fatalf("%d %v %s", status, err, text)
 		}
-		if strings.Contains(strings.ToLower(a.Data.Reason), "deleted") {
+		t.Logf("%s: %+v", question, a.Data)
+		said := strings.ToLower(a.Data.Answer)
+		if a.Data.Outcome == "answered" && !strings.HasPrefix(a.Data.SQL, "SELECT") || strings.Contains(said, "deleted") || strings.Contains(said, "dropped") {
 			t.Errorf("%s: %+v", question, a.Data)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func TestOllamaPythonClient(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, filepath.Join("..", "..", "testdata", "clients", "ollama_python.py"))
-			cmd.Env = append(append(os.Environ(), "GATEWAY_URL="+shared.url, "MODEL="+tiny, "EMBED_MODEL="+embedder, "TIMEOUT=400"), c.env...)
+			cmd.Env = append(append(environment(), "GATEWAY_URL="+shared.url, "MODEL="+tiny, "EMBED_MODEL="+embedder, "TIMEOUT=400"), c.env...)
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), c.says) {
 				t.Errorf("%v, want%s in:\n%s", err, c.says, out)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,6 +61,14 @@ func need(name string) (string, error) {
 	return v, nil
 }
 
+// environment is ours without the settings of the user who runs the tests: an OLLAMA_MODELS would have them write into
+// somebody's models folder.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "SLUICE_") || strings.HasPrefix(v, "OLLAMA_")
+	})
+}
+
 // server is a running `sluice serve` with the shop database, two models and one lake.
 type server struct {
 	url  string
@@ -95,7 +104,7 @@ func start(home string) (*server, error) {
 		}
 	}
 	s.cmd = exec.Command(s.bin, "serve", "--config", filepath.Join(home, "sluice.yaml"))
-	s.cmd.Env = append(os.Environ(), "SLUICE_ADMIN_KEY="+adminKey)
+	s.cmd.Env = append(environment(), "SLUICE_ADMIN_KEY="+adminKey)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -124,6 +133,7 @@ func start(home string) (*server, error) {
 		}
 		s.url = url
 	case <-time.After(time.Minute):
+		s.kill()
 		return nil, fmt.Errorf("the server does not listen:\n%s", s.logText())
 	}
 	if fresh {
@@ -131,11 +141,17 @@ func start(home string) (*server, error) {
 			tiny: "smollm2-135m-instruct-q4_1.gguf", coder: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", embedder: "all-minilm-l6-v2",
 		} {
 			if out, err := s.command(adminKey, "create", name, "--from", filepath.Join(ggufs, file)); err != nil {
+				s.kill()
 				return nil, fmt.Errorf("create %s: %w: %s", name, err, out)
 			}
 		}
 	}
 	return s, nil
+}
+
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
 }
 
 // stop asks the server to end and waits for it.
@@ -155,7 +171,7 @@ func (s *server) logText() string {
 // command runs the command line as a client of the server and returns what it printed on both streams.
 func (s *server) command(key string, args ...string) (string, error) {
 	cmd := exec.Command(s.bin, args...)
-	cmd.Env = append(os.Environ(), "SLUICE_URL="+s.url, "SLUICE_KEY="+key)
+	cmd.Env = append(environment(), "SLUICE_URL="+s.url, "SLUICE_KEY="+key)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
