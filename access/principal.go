@@ -102,6 +102,10 @@ func mayChange(p Principal, what string) error {
 		return refuse(what + " needs the role read_write; this key has " + p.Role.String())
 	case p.Tables != nil:
 		return refuse(what + " is not open to keys that are restricted to some tables")
+	case p.Databases != nil || !p.Role.AtLeast(Admin):
+		// A lake is one for all databases, and there are no grants on its folders yet: whoever writes or reads one may
+		// reach what another database landed there. Until there are, only those who may read everything do.
+		return refuse(what + " needs an admin key that is not restricted to some databases, as this version has no grants on lake folders")
 	}
 	return nil
 }

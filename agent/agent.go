@@ -26,6 +26,7 @@ type Config struct {
 	Model     string        // the model when an ask names none; "" none
 	Approved  []string      // models that may be asked; empty any
 	MaxRows   int           // cap of an answer's table; default 1000
+	MaxBytes  int           // cap of its cells as JSON, in bytes; default 8 MiB
 	Timeout   time.Duration // for one ask, model and database together; default 60s
 	NumCtx    int           // tokens of context; default 8192
 
@@ -38,6 +39,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.MaxRows == 0 {
 		c.MaxRows = 1000
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 8 << 20
 	}
 	if c.Timeout == 0 {
 		c.Timeout = time.Minute
@@ -61,6 +65,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxRows < 0 {
 		errs = append(errs, fmt.Errorf("MaxRows is %d", c.MaxRows))
+	}
+	if c.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf("MaxBytes is %d", c.MaxBytes))
 	}
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("Timeout is %s", c.Timeout))
@@ -241,7 +248,7 @@ func (k *ask) gate(ctx context.Context) (approved sqlguard.Approved, ok bool, er
 		k.fail(k.answer.Model + " wrote an EXPLAIN, which gives a plan and no answer")
 		return sqlguard.Approved{}, false, nil
 	case err == nil:
-		k.answer.SQL = approved.SQL()
+		k.answer.SQL = approved.Shown()
 		k.tell("gate", "allowed")
 		return approved, true, nil
 	case ctx.Err() != nil || !blamesStatement(err):
@@ -264,7 +271,7 @@ func (k *ask) rows(ctx context.Context, approved sqlguard.Approved) error {
 	if k.q.MaxRows > 0 {
 		limit = min(limit, k.q.MaxRows)
 	}
-	table, err := read(ctx, k.src, approved, limit)
+	table, err := read(ctx, k.src, approved, limit, k.agent.cfg.MaxBytes)
 	if err != nil {
 		if ctx.Err() != nil || !blamesStatement(err) {
 			return err

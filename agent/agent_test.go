@@ -111,12 +111,14 @@ func askShop(t *testing.T, src Source, sql string, q Ask) Answer {
 func TestAskAnswersFromTheRows(t *testing.T) {
 	src := shop(t)
 	for name, row := range map[string]struct{ sql, want string }{
-		"one value":     {"SELECT COUNT(*) AS n FROM orders WHERE status = 'CANC';", "n: 2."},
-		"a sum":         {"SELECT SUM(total) AS total FROM orders", "total: 35.50."},
-		"one row":       {"SELECT name, customer_id FROM customers WHERE customer_id = 1", "name: Ada, customer_id: 1."},
-		"several rows":  {"SELECT name FROM customers ORDER BY 1", "2 rows: name: Ada; name: Bo."},
-		"no row":        {"SELECT name FROM customers WHERE name = 'Zoe'", "No rows match."},
-		"prose is left": {"SELECT COUNT(*) AS n FROM orders\n```\nThis counts [all] orders", "n: 4."},
+		"one value":      {"SELECT COUNT(*) AS n FROM orders WHERE status = 'CANC';", "n: 2."},
+		"a count in all": {"SELECT SUM(order_id) AS ids FROM orders", "ids: 10."},
+		"nested":         {`SELECT [1, 2] AS l, {'a': 'x'} AS s, '{"k":1}'::JSON AS j`, `l: [1,2], s: {"a":"x"}, j: {"k":1}.`},
+		"a sum":          {"SELECT SUM(total) AS total FROM orders", "total: 35.50."},
+		"one row":        {"SELECT name, customer_id FROM customers WHERE customer_id = 1", "name: Ada, customer_id: 1."},
+		"several rows":   {"SELECT name FROM customers ORDER BY 1", "2 rows: name: Ada; name: Bo."},
+		"no row":         {"SELECT name FROM customers WHERE name = 'Zoe'", "No rows match."},
+		"prose is left":  {"SELECT COUNT(*) AS n FROM orders\n```\nThis counts [all] orders", "n: 4."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ans := askShop(t, src, row.sql, Ask{})
@@ -151,6 +153,19 @@ func TestAskTypesAndCapsTheTable(t *testing.T) {
 	small, err := newAgent(t, Config{Completer: writes("SELECT order_id FROM orders"), MaxRows: 2}).Ask(t.Context(), src, Ask{Who: admin(), Question: "q", MaxRows: 100})
 	if err != nil || len(small.Table.Rows) != 2 || !small.Table.Truncated {
 		t.Errorf("an ask went over the configured cap: %+v, %v", small.Table, err)
+	}
+}
+
+func TestAskCapsTheBytesOfTheTable(t *testing.T) {
+	src := shop(t)
+	who := newAgent(t, Config{Completer: writes("SELECT 'x' || range AS v FROM range(5)"), MaxBytes: 15})
+	ans, err := who.Ask(t.Context(), src, Ask{Who: admin(), Question: "q"})
+	if err != nil || len(ans.Table.Rows) != 3 || !ans.Table.Truncated || ans.Text != "More than 3 rows: v: x0; v: x1; v: x2." {
+		t.Errorf("%+v, %v", ans, err)
+	}
+	who = newAgent(t, Config{Completer: writes("SELECT 'a long text' AS v"), MaxBytes: 5})
+	if ans, err := who.Ask(t.Context(), src, Ask{Who: admin(), Question: "q"}); err != nil || len(ans.Table.Rows) != 0 || !ans.Table.Truncated || !strings.Contains(ans.Text, "too large") {
+		t.Errorf("%+v, %v", ans, err)
 	}
 }
 
@@ -280,8 +295,8 @@ func TestTime(t *testing.T) {
 }
 
 func TestNewReportsAllMistakes(t *testing.T) {
-	_, err := New(Config{MaxRows: -1, Timeout: -1, NumCtx: -1})
-	for _, part := range []string{"Completer", "MaxRows", "Timeout", "NumCtx"} {
+	_, err := New(Config{MaxRows: -1, MaxBytes: -1, Timeout: -1, NumCtx: -1})
+	for _, part := range []string{"Completer", "MaxRows", "MaxBytes", "Timeout", "NumCtx"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s is not reported: %v", part, err)
 		}

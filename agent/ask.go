@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"sluice/access"
+	"sluice/database"
 	"sluice/sqlguard"
 )
 
@@ -77,7 +79,7 @@ type Answer struct {
 	Outcome    Outcome
 	Text       string // the sentence for the person, never empty
 	Reason     string // why declined or failed
-	SQL        string // as executed (deparsed); empty when the gate let nothing through
+	SQL        string // as the gate checked it (deparsed), external tables under their names; empty when it let nothing through
 	Written    string // as the model wrote it
 	Table      *Table // nil unless Answered
 	Attempts   int    // statements that the model wrote
@@ -85,17 +87,11 @@ type Answer struct {
 	Model      string
 }
 
-// Table is a result cut at the row cap. Cells are as database.JSONValue gives them.
+// Table is a result cut at the cap of rows or of bytes. Cells are JSON, in the form of database.JSONValue.
 type Table struct {
-	Columns   []TableColumn
-	Rows      [][]any
+	Columns   []database.Column
+	Rows      [][]json.RawMessage
 	Truncated bool
-}
-
-// TableColumn has the SQL type name.
-type TableColumn struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
 }
 
 // Record is what the Learning Loop keeps of an ask. It holds no rows.

@@ -15,7 +15,7 @@
 //	the prompt, word by word             prompt.go
 //	langchaingo's llms.Model over ours   llm.go
 //	which tables the model gets to see   schema.go
-//	rows into a table, the row cap       rows.go
+//	rows into a table, the caps          rows.go
 //	the sentence, and what it never has  sentence.go
 //	scoring it on question sets          eval/
 package agent

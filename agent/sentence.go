@@ -1,10 +1,12 @@
 package agent
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // How much of a result the sentence tells; the table holds the rest.
@@ -18,6 +20,8 @@ const (
 func describe(t *Table) string {
 	n := len(t.Rows)
 	switch {
+	case n == 0 && t.Truncated:
+		return "There are rows, but the first one is too large to show."
 	case n == 0:
 		return "No rows match."
 	case n == 1 && !t.Truncated:
@@ -38,10 +42,10 @@ func describe(t *Table) string {
 }
 
 // facts writes one row as "column: value, column: value".
-func facts(t *Table, row []any) string {
+func facts(t *Table, row []json.RawMessage) string {
 	cells := make([]string, 0, factColumns)
 	for i, v := range row[:min(len(row), factColumns)] {
-		cells = append(cells, cell(t.Columns[i].Name)+": "+cell(v))
+		cells = append(cells, clip(t.Columns[i].Name)+": "+cell(v))
 	}
 	if len(row) > factColumns {
 		cells = append(cells, "and "+plural(len(row)-factColumns, "more column"))
@@ -49,22 +53,36 @@ func facts(t *Table, row []any) string {
 	return strings.Join(cells, ", ")
 }
 
-func cell(v any) string {
-	switch v := v.(type) {
-	case nil:
+// cell writes a value: a text as it is, a number without exponent, everything nested as JSON.
+func cell(v json.RawMessage) string {
+	var text string
+	switch {
+	case len(v) == 0 || string(v) == "null":
 		return "no value"
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case float32:
-		return strconv.FormatFloat(float64(v), 'f', -1, 32)
-	case string:
-		text := []rune(strings.Join(strings.Fields(v), " "))
-		if len(text) > factRunes {
-			return string(text[:factRunes]) + "…"
-		}
-		return string(text)
+	case json.Unmarshal(v, &text) == nil:
+		return clip(text)
 	}
-	return fmt.Sprint(v)
+	if f, err := strconv.ParseFloat(string(v), 64); err == nil && bytes.ContainsAny(v, "eE") {
+		return clip(strconv.FormatFloat(f, 'f', -1, 64))
+	}
+	return clip(string(v))
+}
+
+// clip puts a text on one line and cuts it.
+func clip(text string) string {
+	const most = factRunes * utf8.UTFMax * 8 // blanks included; more is never looked at
+	cut := len(text) > most
+	if cut {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > factRunes {
+		runes, cut = runes[:factRunes], true
+	}
+	if cut {
+		return string(runes) + "…"
+	}
+	return string(runes)
 }
 
 // What a person must never read as an answer: an unfilled slot, a tool call, a code block. The rules are those of

@@ -1,14 +1,25 @@
 package agent
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"sluice/database"
 )
 
 func table(truncated bool, columns string, rows ...[]any) *Table {
-	t := &Table{Truncated: truncated, Rows: rows}
+	t := &Table{Truncated: truncated}
 	for name := range strings.FieldsSeq(columns) {
-		t.Columns = append(t.Columns, TableColumn{Name: name})
+		t.Columns = append(t.Columns, database.Column{Name: name})
+	}
+	for _, row := range rows {
+		var cells []json.RawMessage
+		for _, v := range row {
+			cell, _ := json.Marshal(v) // numbers, texts and lists always have a JSON form
+			cells = append(cells, cell)
+		}
+		t.Rows = append(t.Rows, cells)
 	}
 	return t
 }
@@ -45,6 +56,15 @@ func TestDescribe(t *testing.T) {
 			"a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, and 2 more columns.",
 		},
 		"a long text is cut at a letter": {table(false, "t", []any{long}), "t: " + strings.Repeat("é", 120) + "…."},
+		"a very long text is cut":        {table(false, "t", []any{strings.Repeat("x", 1<<20)}), "t: " + strings.Repeat("x", 120) + "…."},
+		"blanks only, and very many":     {table(false, "t", []any{strings.Repeat(" ", 1<<20)}), "t: …."},
+		"a small float":                  {table(false, "t", []any{1e-9}), "t: 0.000000001."},
+		"a huge float":                   {table(false, "t", []any{1e21}), "t: 1000000000000000000000."},
+		"a list":                         {table(false, "t", []any{[]any{1, nil, "a"}}), `t: [1,null,"a"].`},
+		"a struct":                       {table(false, "t", []any{map[string]any{"a": map[string]any{"b": 1.5}}}), `t: {"a":{"b":1.5}}.`},
+		"JSON":                           {table(false, "t", []any{json.RawMessage(`{"b":1,"a":[1,2]}`)}), `t: {"b":1,"a":[1,2]}.`},
+		"a long list is cut":             {table(false, "t", []any{make([]int, 500)}), "t: [" + strings.Repeat("0,", 59) + "0…."},
+		"no row fits":                    {table(true, "t"), "There are rows, but the first one is too large to show."},
 		"line breaks become blanks":      {table(false, "t", []any{"a\n\n b"}), "t: a b."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -13,30 +14,69 @@ import (
 // agrees asks the engine which tables it finds in the approved text and compares with the gate's answer. The two can
 // differ only when one of them is wrong about a name, such as which WITH it means; then nothing runs. It costs about
 // 0.1 ms.
-func (s *Source) agrees(cat *sqlguard.Catalog, a sqlguard.Approved) error {
+func (s *Source) agrees(ctx context.Context, cat *sqlguard.Catalog, a sqlguard.Approved) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.Done()
 	c, err := connect(s.in.db)
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "database.Approve", "database %s cannot be reached", s.cfg.Name)
 	}
 	defer c.close()
+	defer c.watch(ctx)()
 	found := duck.GetTableNames(c.c, a.SQL(), true)
+	if ctx.Err() != nil {
+		if found.Ptr != nil {
+			duck.DestroyValue(&found)
+		}
+		return fault.Wrap(context.Cause(ctx), fault.Canceled, "database.Approve", "the statement was cancelled")
+	}
 	if found.Ptr == nil {
-		return nil // the text does not bind, so it cannot run either; Run says why
+		// The text does not bind, and Run says why. Or it has a JOIN with USING or NATURAL, whose columns the engine does not
+		// look up in this mode: for those there is no second opinion, and the gate's own stands alone.
+		return nil
 	}
 	defer duck.DestroyValue(&found)
-	view := slices.ContainsFunc(cat.Tables, func(t sqlguard.Table) bool { return t.View && slices.Contains(a.Relations(), t.Relation) })
-	for i := range duck.GetListSize(found) {
-		v := duck.GetListChild(found, i)
-		name := splitName(duck.GetVarchar(v))
-		duck.DestroyValue(&v)
+	behind := behindViews(c, cat, a)
+	for _, text := range texts(found) {
+		name := splitName(text)
 		switch {
 		case len(name) == 3 && strings.EqualFold(name[0], cat.Engine) && slices.Contains(a.Relations(), sqlguard.Relation{Schema: name[1], Name: name[2]}):
-		case view: // what the view itself reads, under the names it was made with
+		case slices.Contains(behind, text):
 		default:
 			return fault.Bug("the engine finds %q in an approved statement, which the gate did not", name)
 		}
 	}
 	return nil
+}
+
+// behindViews gives the names that the engine finds when it reads nothing but the statement's views: what the views
+// read themselves, under the names they were made with.
+func behindViews(c *conn, cat *sqlguard.Catalog, a sqlguard.Approved) []string {
+	var out []string
+	for _, t := range cat.Tables {
+		if !t.View || !slices.Contains(a.Relations(), t.Relation) {
+			continue
+		}
+		found := duck.GetTableNames(c.c, "SELECT * FROM "+quoteName(cat.Engine)+"."+quoteName(t.Schema)+"."+quoteName(t.Name), true)
+		if found.Ptr != nil {
+			out = append(out, texts(found)...)
+			duck.DestroyValue(&found)
+		}
+	}
+	return out
+}
+
+// texts copies a list of texts out of the engine.
+func texts(list duck.Value) []string {
+	var out []string
+	for i := range duck.GetListSize(list) {
+		v := duck.GetListChild(list, i)
+		out = append(out, duck.GetVarchar(v))
+		duck.DestroyValue(&v)
+	}
+	return out
 }
 
 // splitName takes a dotted name apart, with or without quotes around its parts. The engine writes " AS alias" behind

@@ -142,7 +142,7 @@ func sameRows(t *testing.T, s *Source, id, original string, a sqlguard.Approved)
 	defer r.Release()
 	got := drain(t, r)
 	s.running.Add(1)
-	raw, err := s.start(t.Context(), original, params, false)
+	raw, err := s.start(t.Context(), original, params, about{})
 	if err != nil {
 		t.Errorf("%s: the original does not run: %v", id, err)
 		return

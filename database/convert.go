@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -19,6 +18,16 @@ import (
 // The engine runs with arrow_lossless_conversion, or it would label 39-digit integers as decimals of 38 and write a UUID
 // as text. What comes out in its own packing is turned here into plain Arrow types: booleans, DECIMAL(38,0), text. UUID
 // and JSON keep their extension name in the field's metadata.
+
+// sqlTypeKey is the key of a field's metadata that names the SQL type where the Arrow type does not tell: HUGEINT and
+// UHUGEINT, which are DECIMAL(38,0) in Arrow. It is not an extension: who does not know it reads a decimal.
+const sqlTypeKey = "sluice:sql_type"
+
+// WideInteger says whether a column, DECIMAL(38,0) in Arrow, holds integers: a HUGEINT, such as a sum of integers.
+func WideInteger(f arrow.Field) bool {
+	_, ok := f.Metadata.GetValue(sqlTypeKey)
+	return ok
+}
 
 // converter turns one column of the engine's Arrow into ours.
 type converter func(in arrow.Array) (arrow.Array, error)
@@ -58,7 +67,9 @@ func convertField(f arrow.Field) (arrow.Field, converter, error) {
 	case "arrow.bool8":
 		return plain(arrow.FixedWidthTypes.Boolean), boolColumn, nil
 	case "duckdb.hugeint", "duckdb.uhugeint":
-		return plain(&arrow.Decimal128Type{Precision: 38}), wideColumn(f.Name, ext == "duckdb.uhugeint"), nil
+		out := plain(&arrow.Decimal128Type{Precision: 38})
+		out.Metadata = arrow.NewMetadata([]string{sqlTypeKey}, []string{strings.ToUpper(strings.TrimPrefix(ext, "duckdb."))})
+		return out, wideColumn(f.Name, ext == "duckdb.uhugeint"), nil
 	case "duckdb.bit":
 		return plain(arrow.BinaryTypes.String), textColumn(bitText), nil
 	case "duckdb.time_tz":
@@ -225,7 +236,7 @@ func timeTZText(v []byte) string {
 	if offset < 0 {
 		sign, offset = "-", -offset
 	}
-	out := time.UnixMicro(micros).UTC().Format("15:04:05.999999") + sign + fmt.Sprintf("%02d", offset/3600)
+	out := clock(micros*1000) + sign + fmt.Sprintf("%02d", offset/3600)
 	if m := offset / 60 % 60; m != 0 {
 		out += fmt.Sprintf(":%02d", m)
 	}

@@ -26,10 +26,17 @@ func CreateFile(ctx context.Context, path string, scripts ...string) (err error)
 	defer func() {
 		duck.Close(&db)
 		if err != nil {
-			err = errors.Join(err, os.Remove(path))
+			err = errors.Join(err, os.Remove(path), removeIfThere(path+".wal"))
 		}
 	}()
 	return runScripts(ctx, db, scripts)
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // closedSettings are those of an instance that may fetch no extension.

@@ -12,6 +12,7 @@
 //
 //	opening, approving, running          source.go
 //	lock-down, one instance a file       instance.go
+//	folders for what outgrows memory     spill.go
 //	the engine's second opinion          agree.go
 //	the C calls                          engine.go, arrow.go
 //	rows while they stream, cancelling   reader.go
@@ -20,5 +21,6 @@
 //	which files of a partitioned table   prune.go
 //	the engine's packings to plain Arrow convert.go, maps.go
 //	SQL type names, JSON values          types.go, values.go
+//	a whole result as JSON, under caps   collect.go
 //	sample files, `sluice gate`          create.go, offline.go
 package database

@@ -49,9 +49,6 @@ func openInstance(path string, settings map[string]string) (duck.Database, error
 	return db, nil
 }
 
-// closeInstance closes a database whose connections are closed.
-func closeInstance(db duck.Database) { duck.Close(&db) }
-
 func connect(db duck.Database) (*conn, error) {
 	c := &conn{}
 	if duck.Connect(db, &c.c) != duck.StateSuccess {

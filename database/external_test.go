@@ -8,7 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	duck "github.com/duckdb/duckdb-go-bindings"
+
+	"sluice/fault"
 	"sluice/sqlguard"
 )
 
@@ -23,6 +27,7 @@ func makeLake(t *testing.T) (s *Source, root string) {
 	t.Helper()
 	root = t.TempDir()
 	p := openEngine(t)
+	var files []sqlguard.ExternalFile
 	ext := &sqlguard.External{Partitions: []sqlguard.Column{{Name: "day", Type: "DATE", Nullable: true}, {Name: "Region", Type: "VARCHAR", Nullable: true}}}
 	for i, day := range []string{"2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"} {
 		for _, region := range []string{"eu", "us"} {
@@ -38,19 +43,23 @@ func makeLake(t *testing.T) (s *Source, root string) {
 			} else if err := p.exec(fmt.Sprintf("COPY (SELECT range + %d AS id, 'n' || range AS note FROM range(10)) TO %s (FORMAT parquet)", 100*i, quoteText(file))); err != nil {
 				t.Fatal(err)
 			}
-			ext.Files = append(ext.Files, sqlguard.ExternalFile{Path: file, Values: []*string{&day, &region}})
+			files = append(files, sqlguard.ExternalFile{Path: file, Values: []*string{&day, &region}})
 		}
 	}
+	ext.Files = func(context.Context) ([]sqlguard.ExternalFile, error) { return files, nil }
 	columns := []sqlguard.Column{{Name: "id", Type: "BIGINT"}, {Name: "note", Type: "VARCHAR"}, {Name: "day", Type: "DATE"}, {Name: "Region", Type: "VARCHAR"}}
 	table := func(name string, e *sqlguard.External) sqlguard.Table {
 		return sqlguard.Table{Relation: sqlguard.Relation{Schema: "main", Name: name}, Columns: columns, External: e}
 	}
-	empty := &sqlguard.External{Partitions: ext.Partitions}
+	empty := &sqlguard.External{Partitions: ext.Partitions, Files: func(context.Context) ([]sqlguard.ExternalFile, error) { return nil, nil }}
+	broken := &sqlguard.External{Files: func(context.Context) ([]sqlguard.ExternalFile, error) {
+		return nil, fault.New(fault.Conflict, "lake", "the folder is away")
+	}}
 	path := filepath.Join(t.TempDir(), "shop.duckdb")
 	if err := CreateFile(t.Context(), path, "CREATE TABLE names (region VARCHAR, title VARCHAR); INSERT INTO names VALUES ('eu', 'Europe'), ('us', 'States'), ('xx', 'None')"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), Config{Name: "shop", Path: path, LakeRoots: []string{root}, Threads: 2}, lake{table("events", ext), table("nothing", empty)})
+	s, err := Open(t.Context(), Config{Name: "shop", Path: path, LakeRoots: []string{root}, Threads: 2}, lake{table("events", ext), table("nothing", empty), table("broken", broken)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +80,7 @@ func openEngine(t *testing.T) *conn {
 	}
 	t.Cleanup(func() {
 		c.close()
-		closeInstance(db)
+		duck.Close(&db)
 	})
 	return c
 }
@@ -103,16 +112,20 @@ func TestExternalTables(t *testing.T) {
 			[]string{`["Europe",10]`, `["States",10]`}, 2},
 		"on the empty side of an outer join nothing is pruned by WHERE": {"SELECT n.title FROM names n LEFT JOIN (SELECT * FROM events WHERE day < '2024-01-04') e ON n.region = e.\"Region\" WHERE e.day IS NULL",
 			[]string{`["None"]`}, 6},
-		"the kept side of an outer join":    {"SELECT count(*) FROM events e LEFT JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", []string{"[20]"}, 2},
-		"right of LEFT JOIN":                {"SELECT 1 FROM names n LEFT JOIN events e ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
-		"left of RIGHT JOIN":                {"SELECT 1 FROM events e RIGHT JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
-		"in a FULL JOIN":                    {"SELECT 1 FROM events e FULL JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
-		"inside the empty side":             {"SELECT 1 FROM names n LEFT JOIN (events e JOIN names m ON m.region = e.\"Region\") ON n.region = m.region WHERE e.day = '2024-01-01'", nil, 8},
-		"right of ASOF JOIN":                {"SELECT 1 FROM names n ASOF JOIN events e ON n.region >= e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
-		"a sample is of all rows":           {"SELECT 1 FROM events TABLESAMPLE 50% WHERE day = '2024-01-01'", nil, 8},
-		"a time zone decides":               {"SELECT 1 FROM events WHERE day::TIMESTAMPTZ = '2024-01-01' AND day = to_timestamp(0)::DATE", nil, 8},
-		"inside a CTE":                      {"WITH x AS (SELECT * FROM events WHERE day = '2024-01-01') SELECT count(*) FROM x WHERE region = 'eu'", []string{"[10]"}, 2},
-		"no term is evaluated with a clock": {"SELECT count(*) FROM events WHERE day < current_date - 100000 AND day < '2024-01-04'", []string{"[0]"}, 6},
+		"the kept side of an outer join":         {"SELECT count(*) FROM events e LEFT JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", []string{"[20]"}, 2},
+		"right of LEFT JOIN":                     {"SELECT 1 FROM names n LEFT JOIN events e ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
+		"left of RIGHT JOIN":                     {"SELECT 1 FROM events e RIGHT JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
+		"in a FULL JOIN":                         {"SELECT 1 FROM events e FULL JOIN names n ON n.region = e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
+		"inside the empty side":                  {"SELECT 1 FROM names n LEFT JOIN (events e JOIN names m ON m.region = e.\"Region\") ON n.region = m.region WHERE e.day = '2024-01-01'", nil, 8},
+		"right of ASOF JOIN":                     {"SELECT 1 FROM names n ASOF JOIN events e ON n.region >= e.\"Region\" WHERE e.day = '2024-01-01'", nil, 8},
+		"a sample is of all rows":                {"SELECT 1 FROM events TABLESAMPLE 50% WHERE day = '2024-01-01'", nil, 8},
+		"a sample of the SELECT":                 {"SELECT 1 FROM events WHERE day = '2024-01-01' USING SAMPLE 50%", nil, 8},
+		"inside a sampled subquery":              {"SELECT 1 FROM (SELECT * FROM events WHERE day = '2024-01-01') q TABLESAMPLE 50%", nil, 8},
+		"a subquery of a sampled SELECT":         {"SELECT 1 FROM (SELECT * FROM events WHERE day = '2024-01-01') q USING SAMPLE 50%", nil, 8},
+		"beside a sampled table it still prunes": {"SELECT 1 FROM names n TABLESAMPLE 50%, events WHERE day = '2024-01-01'", nil, 2},
+		"a time zone decides":                    {"SELECT 1 FROM events WHERE day::TIMESTAMPTZ = '2024-01-01' AND day = to_timestamp(0)::DATE", nil, 8},
+		"inside a CTE":                           {"WITH x AS (SELECT * FROM events WHERE day = '2024-01-01') SELECT count(*) FROM x WHERE region = 'eu'", []string{"[10]"}, 2},
+		"no term is evaluated with a clock":      {"SELECT count(*) FROM events WHERE day < current_date - 100000 AND day < '2024-01-04'", []string{"[0]"}, 6},
 		"a name that two tables have is nobody's": {"SELECT count(*) FROM events e, names n WHERE region = 'eu' AND e.day = '2024-01-01' AND e.\"Region\" = n.region",
 			nil, 2},
 	} {
@@ -178,5 +191,60 @@ func TestExternalTablesShowNothingElse(t *testing.T) {
 	}
 	if _, err := s.Approve(t.Context(), "SELECT * FROM events", sqlguard.ReadOnly, func(r sqlguard.Relation) bool { return r.Name != "events" }); err == nil {
 		t.Error("an external table is read without a grant")
+	}
+}
+
+// TestOnlyNamedTablesAreListed holds that a lake in trouble stops the statements that read it and no other.
+func TestOnlyNamedTablesAreListed(t *testing.T) {
+	s, _ := makeLake(t)
+	if got := run(t, s, "SELECT count(*) FROM names"); !slices.Equal(got, []string{"[3]"}) {
+		t.Errorf("%v", got)
+	}
+	listed := 0
+	s.ext = lake{{Relation: sqlguard.Relation{Schema: "main", Name: "events"}, Columns: []sqlguard.Column{{Name: "id", Type: "BIGINT"}},
+		External: &sqlguard.External{Files: func(context.Context) ([]sqlguard.ExternalFile, error) { listed++; return nil, nil }}}}
+	for sql, want := range map[string]int{"SELECT 1": 0, "SELECT * FROM events WHERE nope = 1": 0, "SELECT * FROM read_text('x'), events": 0, "SELECT * FROM events a, events b": 1} {
+		listed = 0
+		if _, err := s.Approve(t.Context(), sql, sqlguard.ReadOnly, everything); (err == nil) != (sql == "SELECT 1" || want == 1) || listed != want {
+			t.Errorf("%s: listed %d times, want %d, %v", sql, listed, want, err)
+		}
+	}
+	if _, err := s.Approve(t.Context(), "SELECT * FROM events", sqlguard.ReadOnly, func(sqlguard.Relation) bool { return false }); err == nil || listed > 1 {
+		t.Error("a table without a grant was listed", listed, err)
+	}
+}
+
+func TestAListErrorReachesTheCaller(t *testing.T) {
+	s, _ := makeLake(t)
+	_, err := s.Approve(t.Context(), "SELECT * FROM broken", sqlguard.ReadOnly, everything)
+	if f := fault.Public(err); f.Code != fault.Conflict || f.Msg != "the folder is away" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestAFileThatVanishes: an overwrite deletes the files of a statement that was approved just before.
+func TestAFileThatVanishes(t *testing.T) {
+	s, root := makeLake(t)
+	a := approve(t, s, "SELECT * FROM events WHERE day = '2024-01-02'")
+	if err := os.RemoveAll(filepath.Join(root, "events", "day=2024-01-02", "Region=us")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Run(t.Context(), a)
+	if err == nil {
+		for r.Next() {
+		}
+		err = r.Err()
+		r.Release()
+	}
+	if f := fault.Public(err); f.Code != fault.Busy || f.RetryAfter != time.Second || !strings.Contains(f.Msg, "ask again") || strings.Contains(f.Msg, root) {
+		t.Errorf("%+v", f)
+	}
+	// A file that is there and broken is no reason to ask again.
+	r, err = s.Run(t.Context(), approve(t, s, "SELECT * FROM events WHERE day = '2024-01-04'"))
+	if err == nil {
+		r.Release()
+	}
+	if fault.CodeOf(err) == fault.Busy || err == nil {
+		t.Errorf("a broken file: %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		s.running.Add(1)
-		r, err := s.start(t.Context(), "EXPLAIN "+a.SQL(), nil, false)
+		r, err := s.start(t.Context(), "EXPLAIN "+a.SQL(), nil, about{})
 		if err != nil {
 			if code := fault.CodeOf(err); code == fault.Internal {
 				t.Fatalf("%v\n%s\n%s", err, sql, a.SQL())

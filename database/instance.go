@@ -1,8 +1,8 @@
 package database
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,7 +19,7 @@ type instance struct {
 	db    duck.Database
 	key   string // the file's real path
 	setup string // how it is opened; the same file cannot be open in two ways
-	tmp   string // spill folder, removed at the end
+	spill *spill // removed at the end
 	users int
 }
 
@@ -38,7 +38,7 @@ func acquire(cfg Config) (*instance, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.NotFound, "database.Open", "the file of database %s cannot be opened", cfg.Name)
 	}
-	setup := fmt.Sprintf("%t %s %q %s %d", cfg.Writable, cfg.SessionTimezone, cfg.LakeRoots, cfg.MemoryLimit, cfg.Threads)
+	setup := fmt.Sprintf("%t %s %q %s %d %q", cfg.Writable, cfg.SessionTimezone, cfg.LakeRoots, cfg.MemoryLimit, cfg.Threads, cfg.TempDir)
 	registry.Lock()
 	defer registry.Unlock()
 	if in := registry.open[key]; in != nil {
@@ -49,12 +49,12 @@ func acquire(cfg Config) (*instance, error) {
 		return in, nil
 	}
 	in := &instance{key: key, setup: setup, users: 1}
-	if in.tmp, err = os.MkdirTemp("", "sluice-spill-"); err != nil {
+	if in.spill, err = newSpill(cfg.TempDir); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "database.Open", "no folder for temporary files")
 	}
 	if err := in.openLocked(cfg); err != nil {
 		duck.Close(&in.db)
-		os.RemoveAll(in.tmp)
+		err = errors.Join(err, in.spill.remove())
 		return nil, fault.Wrap(err, fault.Internal, "database.Open", "database %s cannot be opened", cfg.Name)
 	}
 	registry.open[key] = in
@@ -70,7 +70,7 @@ func (in *instance) release() error {
 	}
 	delete(registry.open, in.key)
 	duck.Close(&in.db)
-	return os.RemoveAll(in.tmp)
+	return in.spill.remove()
 }
 
 // openLocked opens the file and locks it down. The order counts: what needs access comes before access ends, and the
@@ -109,7 +109,7 @@ func (in *instance) openLocked(cfg Config) error {
 		"SET allow_persistent_secrets = false",
 		"SET GLOBAL TimeZone = " + quoteText(cfg.SessionTimezone),
 		"SET GLOBAL arrow_lossless_conversion = true",
-		"SET temp_directory = " + quoteText(in.tmp),
+		"SET temp_directory = " + quoteText(in.spill.dir),
 		"SET max_temp_directory_size = '16GB'",
 		"SET allowed_paths = [" + quoteText(in.key) + ", " + quoteText(in.key+".wal") + "]",
 		"SET allowed_directories = [" + strings.Join(roots, ", ") + "]",

@@ -16,11 +16,15 @@ import (
 // holds no data, may open no file and has no way out. A text is an argument there, never a statement.
 type parser struct {
 	db    duck.Database
-	conns chan *conn // free connections
+	conns chan *conn // free connections for parsing and writing
+	prune chan *conn // free connections for pruning, which evaluates a caller's terms and must not hold up the gate
 }
 
-// parserConns bounds how many statements are parsed at once.
-const parserConns = 4
+// parserConns bounds how many statements are parsed at once, pruneConns how many are pruned.
+const (
+	parserConns = 4
+	pruneConns  = 2
+)
 
 // sharedParser gives the process's one parser, which is never closed.
 var sharedParser = sync.OnceValues(newParser)
@@ -33,8 +37,8 @@ func newParser() (*parser, error) {
 	if err != nil {
 		return failed(err)
 	}
-	p := &parser{db: db, conns: make(chan *conn, parserConns)}
-	for i := range parserConns {
+	p := &parser{db: db, conns: make(chan *conn, parserConns), prune: make(chan *conn, pruneConns)}
+	for i := range parserConns + pruneConns {
 		c, err := connect(db)
 		if err != nil {
 			return failed(err)
@@ -53,20 +57,28 @@ func newParser() (*parser, error) {
 				}
 			}
 		}
-		p.conns <- c
+		if i < parserConns {
+			p.conns <- c
+		} else {
+			p.prune <- c
+		}
 	}
 	return p, nil
 }
 
 // ask runs a query of ours with text arguments and gives its rows.
 func (p *parser) ask(ctx context.Context, sql string, args ...string) ([][]*string, error) {
+	return ask(ctx, p.conns, sql, args...)
+}
+
+func ask(ctx context.Context, free chan *conn, sql string, args ...string) ([][]*string, error) {
 	var c *conn
 	select {
-	case c = <-p.conns:
+	case c = <-free:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { p.conns <- c }()
+	defer func() { free <- c }()
 	stop := c.watch(ctx)
 	defer stop()
 	rows, err := c.strings(sql, args...)

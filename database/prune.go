@@ -3,17 +3,27 @@ package database
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"sluice/sqlguard"
 )
 
+// pruneTime bounds what pruning may take. Opening every file is better than waiting longer.
+const pruneTime = 2 * time.Second
+
+var errPruneTime = errors.New("database: pruning took too long")
+
 // Prune evaluates terms of a WHERE clause over the partition values of each file. A file stays unless a term is false or
-// NULL for it. Where the evaluation fails, the file stays: the statement itself must then say what is wrong.
-func (p *parser) Prune(ctx context.Context, _ string, ext *sqlguard.External, exprs []json.RawMessage) ([]bool, error) {
-	keep := make([]bool, len(ext.Files))
+// NULL for it. Where the evaluation fails, the file stays: the statement itself must then say what is wrong. It fails
+// after pruneTime.
+func (p *parser) Prune(ctx context.Context, partitions []sqlguard.Column, files []sqlguard.ExternalFile, exprs []json.RawMessage) ([]bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, pruneTime, errPruneTime)
+	defer cancel()
+	keep := make([]bool, len(files))
 	for i := range keep {
 		keep[i] = true
 	}
@@ -24,9 +34,9 @@ func (p *parser) Prune(ctx context.Context, _ string, ext *sqlguard.External, ex
 	// Files of the same partition are asked about once.
 	groups := map[string][]int{}
 	var keys []string
-	for i, f := range ext.Files {
-		if len(f.Values) != len(ext.Partitions) {
-			return nil, fmt.Errorf("database: file %d has %d partition values for %d columns", i, len(f.Values), len(ext.Partitions))
+	for i, f := range files {
+		if len(f.Values) != len(partitions) {
+			return nil, fmt.Errorf("database: file %d has %d partition values for %d columns", i, len(f.Values), len(partitions))
 		}
 		k := tuple(f.Values)
 		if groups[k] == nil {
@@ -34,12 +44,12 @@ func (p *parser) Prune(ctx context.Context, _ string, ext *sqlguard.External, ex
 		}
 		groups[k] = append(groups[k], i)
 	}
-	drop, err := p.falseFor(ctx, cond, ext.Partitions, keys)
+	drop, err := p.falseFor(ctx, cond, partitions, keys)
 	if err != nil && ctx.Err() == nil {
 		// One value that does not evaluate fails them all, so each is asked alone.
 		drop = nil
 		for _, k := range keys {
-			if d, err := p.falseFor(ctx, cond, ext.Partitions, []string{k}); err == nil {
+			if d, err := p.falseFor(ctx, cond, partitions, []string{k}); err == nil {
 				drop = append(drop, d...)
 			}
 		}
@@ -106,7 +116,7 @@ func (p *parser) falseFor(ctx context.Context, cond string, parts []sqlguard.Col
 		fmt.Fprintf(&q, ", v%d", i)
 	}
 	q.WriteString(")) AS t WHERE NOT coalesce(CAST((" + cond + ") AS BOOLEAN), false)")
-	rows, err := p.ask(ctx, q.String())
+	rows, err := ask(ctx, p.prune, q.String())
 	if err != nil {
 		return nil, err
 	}

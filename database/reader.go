@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -20,7 +21,7 @@ type rows struct {
 	conn   *conn
 	stop   func() // ends the watch for a cancelled ctx
 	source *Source
-	masked bool // errors must not show the engine's text
+	about  about
 
 	stmt   *duck.PreparedStatement
 	result duck.Result
@@ -38,14 +39,20 @@ type rows struct {
 
 var _ array.RecordReader = (*rows)(nil)
 
+// about is what an error of a statement depends on.
+type about struct {
+	view     bool // it reads a view: errors must not show the engine's text
+	external bool // it reads files, which a COPY may replace meanwhile
+}
+
 // start prepares and starts a statement on a fresh connection. On an error everything is freed.
-func (s *Source) start(ctx context.Context, sql string, params []any, masked bool) (*rows, error) {
+func (s *Source) start(ctx context.Context, sql string, params []any, what about) (*rows, error) {
 	c, err := connect(s.in.db)
 	if err != nil {
 		s.running.Done()
 		return nil, fault.Wrap(err, fault.Internal, "database.Run", "database %s cannot be reached", s.cfg.Name)
 	}
-	r := &rows{ctx: ctx, conn: c, source: s, masked: masked, refs: 1, stop: c.watch(ctx)}
+	r := &rows{ctx: ctx, conn: c, source: s, about: what, refs: 1, stop: c.watch(ctx)}
 	if err := r.begin(sql, params); err != nil {
 		r.free()
 		return nil, err
@@ -155,20 +162,31 @@ func (r *rows) Next() bool {
 	chunk := duck.FetchChunk(r.result)
 	if chunk.Ptr == nil {
 		r.done = true
-		if msg := duck.ResultError(&r.result); msg != "" {
-			r.err = r.runError(&engineError{kind: duck.ResultErrorType(&r.result), msg: msg})
-		}
+		r.err = r.endError(duck.ResultError(&r.result))
 		return false
 	}
 	defer duck.DestroyDataChunk(&chunk)
 	if duck.DataChunkGetSize(chunk) == 0 {
 		r.done = true
+		r.err = r.endError("")
 		return false
 	}
 	if r.current, r.err = r.batch(chunk); r.err != nil {
 		return false
 	}
 	return true
+}
+
+// endError tells whether the end of the rows is the end of the result. An interrupt may look like it, with no error from
+// the engine, so a ctx that is over makes it one: a cut result must never be taken for a whole one.
+func (r *rows) endError(msg string) error {
+	switch {
+	case msg != "":
+		return r.runError(&engineError{kind: duck.ResultErrorType(&r.result), msg: msg})
+	case r.ctx.Err() != nil:
+		return r.runError(context.Cause(r.ctx))
+	}
+	return nil
 }
 
 func (r *rows) batch(chunk duck.DataChunk) (arrow.RecordBatch, error) {
@@ -229,14 +247,21 @@ func (r *rows) runError(err error) error {
 		f := fault.Wrap(err, fault.TooLarge, "database.Run", "the statement needs more memory than it may use")
 		f.Kind, f.Hint = "limit", "read fewer rows or columns, or aggregate"
 		return f
+	case r.about.external && class == "IO Error" && (strings.Contains(text, "No such file or directory") || strings.Contains(text, "No files found")):
+		f := fault.Wrap(err, fault.Busy, "database.Run", "the table was replaced while it was read; ask again")
+		f.Kind, f.RetryAfter = "query", time.Second
+		return f
 	case class == "IO Error" || class == "Catalog Error" || class == "Permission Error" || class == "INTERNAL Error" || class == "FATAL Error":
 		f := fault.Wrap(err, fault.Internal, "database.Run", "the database failed to run the statement")
 		f.Kind = "query"
 		return f
 	}
 	text, _, _ = strings.Cut(text, "\n")
-	if r.masked {
+	switch {
+	case r.about.view:
 		text = "the value that failed is not shown, because the statement reads a view"
+	case r.about.external:
+		text = "the value that failed is not shown, because the statement reads files" // the text may have their paths
 	}
 	f := fault.Wrap(err, fault.Invalid, "database.Run", "the statement failed: %s: %s", class, text)
 	f.Kind = "query"

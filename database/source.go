@@ -25,6 +25,7 @@ type Config struct {
 	LakeRoots       []string // folders that external tables may be read from
 	MemoryLimit     string   // DuckDB's own spelling; default "2GB"
 	Threads         int      // default: all cores
+	TempDir         string   // where folders for what does not fit into memory are made; default the system's
 }
 
 func (c Config) withDefaults() Config {
@@ -57,7 +58,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Externals gives the external tables of a database, with their current files. lakecopy implements it.
+// Externals gives the external tables of a database. lakecopy implements it. It is asked for every statement, so it looks
+// at no file: Table.External.Files does, for those tables that a statement names.
 type Externals interface {
 	Tables(ctx context.Context, database string) ([]sqlguard.Table, error)
 }
@@ -72,7 +74,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup    // statements whose rows are not released
+	running sync.WaitGroup    // what uses the instance: statements whose rows are not released, second opinions
 	own     *sqlguard.Catalog // of a READ_ONLY file, which cannot change while it is open; nil until it is read
 }
 
@@ -129,7 +131,7 @@ func (s *Source) Approve(ctx context.Context, sql string, profile sqlguard.Profi
 	if err != nil {
 		return sqlguard.Approved{}, err
 	}
-	if err := s.agrees(cat, a); err != nil {
+	if err := s.agrees(ctx, cat, a); err != nil {
 		return sqlguard.Approved{}, err
 	}
 	return a, nil
@@ -147,26 +149,33 @@ func (s *Source) RunParams(ctx context.Context, a sqlguard.Approved, params []an
 	if !a.Valid() || a.Database() != s.cfg.Name {
 		return nil, fault.New(fault.Refused, "database.Run", "the statement was not approved for the database %s", s.cfg.Name)
 	}
-	masked, err := s.readsView(ctx, a)
+	view, err := s.readsView(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, fault.New(fault.Conflict, "database.Run", "the database %s is closed", s.cfg.Name)
+	if err := s.enter(); err != nil { // left by rows.free
+		return nil, err
 	}
-	s.running.Add(1) // ended by rows.free
-	s.mu.Unlock()
 	sql := a.SQL()
 	if a.Explain() {
 		sql = "EXPLAIN " + sql
 	}
-	r, err := s.start(ctx, sql, params, masked)
+	r, err := s.start(ctx, sql, params, about{view: view, external: len(a.Scans()) > 0})
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// enter keeps the instance open until running.Done is called.
+func (s *Source) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fault.New(fault.Conflict, "database.Run", "the database %s is closed", s.cfg.Name)
+	}
+	s.running.Add(1)
+	return nil
 }
 
 func (s *Source) readsView(ctx context.Context, a sqlguard.Approved) (bool, error) {

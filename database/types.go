@@ -16,6 +16,9 @@ func ColumnType(f arrow.Field) string {
 	case "arrow.json":
 		return "JSON"
 	}
+	if name, ok := f.Metadata.GetValue(sqlTypeKey); ok {
+		return name
+	}
 	switch t := f.Type.(type) {
 	case arrow.DecimalType:
 		return fmt.Sprintf("DECIMAL(%d,%d)", t.GetPrecision(), t.GetScale())
@@ -32,7 +35,7 @@ func ColumnType(f arrow.Field) string {
 	case *arrow.StructType:
 		members := make([]string, t.NumFields())
 		for i, m := range t.Fields() {
-			members[i] = m.Name + " " + ColumnType(m)
+			members[i] = strings.TrimPrefix(m.Name+" ", " ") + ColumnType(m)
 		}
 		return "STRUCT(" + strings.Join(members, ", ") + ")"
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,9 @@ const maxExact = 1 << 53
 
 // jsonValue gives a value in the form of the REST contract, ready for encoding/json: nil for NULL, integers within ±2^53
 // as numbers and larger ones as strings, decimals as strings, floats as numbers but NaN and infinities as strings, dates
-// as 2026-01-31, times as 10:00:00, timestamps in RFC 3339 with Z (a TIMESTAMP without zone is shown as if it were UTC),
-// intervals in ISO 8601, binary in base64, a JSON value as itself, lists as arrays, structs and maps as objects.
+// as 2026-01-31, times as 10:00:00 up to 24:00:00, timestamps in RFC 3339 with Z (a TIMESTAMP without zone is shown as if
+// it were UTC), both with " (BC)" at the end for years before 1, intervals in ISO 8601, binary in base64, a JSON value as
+// itself, lists as arrays, structs and maps as objects, a struct without names, such as row(1, 2), as an array.
 func jsonValue(arr arrow.Array, i int) any {
 	if arr.IsNull(i) {
 		return nil
@@ -86,12 +88,12 @@ func otherValue(arr arrow.Array, i int) any {
 		case -math.MaxInt32:
 			return "-infinity"
 		default:
-			return day(v.ToTime())
+			return year(v.ToTime(), "")
 		}
 	case *array.Time64:
-		return a.Value(i).ToTime(a.DataType().(*arrow.Time64Type).Unit).Format("15:04:05.999999999")
+		return clock(int64(a.Value(i)) * int64(a.DataType().(*arrow.Time64Type).Unit.Multiplier()))
 	case *array.Time32:
-		return a.Value(i).ToTime(a.DataType().(*arrow.Time32Type).Unit).Format("15:04:05.999")
+		return clock(int64(a.Value(i)) * int64(a.DataType().(*arrow.Time32Type).Unit.Multiplier()))
 	case *array.Timestamp:
 		switch v := a.Value(i); v {
 		case math.MaxInt64:
@@ -100,7 +102,7 @@ func otherValue(arr arrow.Array, i int) any {
 			return "-infinity"
 		default:
 			t := v.ToTime(a.DataType().(*arrow.TimestampType).Unit).UTC()
-			return day(t) + t.Format("T15:04:05.999999999Z")
+			return year(t, t.Format("T15:04:05.999999999Z"))
 		}
 	case *array.MonthDayNanoInterval:
 		return interval(a.Value(i))
@@ -109,7 +111,7 @@ func otherValue(arr arrow.Array, i int) any {
 }
 
 // JSONValue gives one value of a column in the form of the REST contract (see jsonValue); the field says what its array
-// does not: UUIDs and JSON. Text and JSON point into the batch's memory, which is the engine's: encode or copy them
+// does not: UUIDs, JSON and integers beyond 64 bits. Text and JSON point into the batch's memory, which is the engine's: encode or copy them
 // before the batch is released or the reader's next one is asked for.
 func JSONValue(f arrow.Field, arr arrow.Array, i int) any {
 	if arr.IsNull(i) {
@@ -125,6 +127,13 @@ func JSONValue(f arrow.Field, arr arrow.Array, i int) any {
 		if a, ok := arr.(*array.String); ok && json.Valid([]byte(a.Value(i))) {
 			return json.RawMessage(a.Value(i))
 		}
+	}
+	if a, ok := arr.(*array.Decimal128); ok && WideInteger(f) {
+		digits := a.Value(i).ToString(0)
+		if v, err := strconv.ParseInt(digits, 10, 64); err == nil {
+			return integer(v)
+		}
+		return digits
 	}
 	return jsonValue(arr, i)
 }
@@ -151,12 +160,20 @@ func float(v float64, bits int) any {
 	return v
 }
 
-// day writes a date; years before 1 count back from 1 BC as in PostgreSQL and DuckDB.
-func day(t time.Time) string {
+// year writes a date and what follows it. Years before 1 count back from 1 BC, as in PostgreSQL and DuckDB.
+func year(t time.Time, rest string) string {
 	if t.Year() < 1 {
-		return fmt.Sprintf("%04d%s (BC)", 1-t.Year(), t.Format("-01-02"))
+		return fmt.Sprintf("%04d%s%s (BC)", 1-t.Year(), t.Format("-01-02"), rest)
 	}
-	return fmt.Sprintf("%04d%s", t.Year(), t.Format("-01-02"))
+	return fmt.Sprintf("%04d%s%s", t.Year(), t.Format("-01-02"), rest)
+}
+
+// clock writes nanoseconds since midnight. SQL's end of the day is 24:00:00, another value than 00:00:00.
+func clock(ns int64) string {
+	if ns == int64(24*time.Hour) {
+		return "24:00:00"
+	}
+	return time.Unix(0, ns).UTC().Format("15:04:05.999999999")
 }
 
 // interval writes an interval as an ISO 8601 duration: P1Y2M3DT4.5S.
@@ -197,8 +214,16 @@ func listValue(a array.ListLike, i int) any {
 }
 
 func structValue(a *array.Struct, i int) any {
+	fields := a.DataType().(*arrow.StructType).Fields()
+	if !slices.ContainsFunc(fields, func(f arrow.Field) bool { return f.Name != "" }) {
+		out := make([]any, len(fields))
+		for j, f := range fields {
+			out[j] = JSONValue(f, a.Field(j), i)
+		}
+		return out
+	}
 	out := map[string]any{}
-	for j, f := range a.DataType().(*arrow.StructType).Fields() {
+	for j, f := range fields {
 		out[f.Name] = JSONValue(f, a.Field(j), i)
 	}
 	return out

@@ -24,6 +24,7 @@ YAML
 
 # split_log HOME: the server's stderr goes to its log; the line with the first key goes to a file of its own.
 split_log() {
+  trap '' INT TERM # Ctrl-C is the server's to answer; its last words must still find their log
   umask 077
   local line
   while IFS= read -r line; do
@@ -76,5 +77,10 @@ stop() {
 model() {
   local file
   file=$(dev/models.sh "$1" | cut -d' ' -f2)
-  "$bin/sluice" show "$1" >/dev/null 2>&1 || "$bin/sluice" create "$1" --from "$file"
+  "$bin/sluice" show "$1" >/dev/null 2>&1 && return 0
+  # The system prompt is the one that Qwen's own chat template falls back to; without it the model chats badly.
+  case $1 in
+    qwen*) "$bin/sluice" create "$1" --from "$file" --system 'You are Qwen, created by Alibaba Cloud. You are a helpful assistant.' ;;
+    *) "$bin/sluice" create "$1" --from "$file" ;;
+  esac
 }

@@ -8,7 +8,7 @@ chat_model=qwen2.5-coder:0.5b
 dev/models.sh $chat_model >/dev/null
 sample
 trap stop EXIT
-trap 'stop; exit 0' INT TERM
+trap 'echo; stop || true; exit 0' INT TERM
 listen=127.0.0.1:11434
 if (exec 3<>/dev/tcp/127.0.0.1/11434) 2>/dev/null; then
   say "$listen is taken (by an Ollama?): a free port is used instead"

@@ -29,10 +29,10 @@ func (s *server) absentRoutes() []route {
 		{public, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/login"}},
 		{member, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/logout", "POST /v1/auth/reauth"}},
 		{adminOnly, "user accounts are", "use keys", []string{
-			"GET /v1/users", "POST /v1/users", "PATCH /v1/users/:id", "DELETE /v1/users/:id"}},
+			"GET /v1/users", "POST /v1/users", "GET /v1/users/:id", "PATCH /v1/users/:id", "DELETE /v1/users/:id"}},
 		{adminOnly, "changing a key is", "delete it and make another", []string{"PATCH /v1/keys/:id"}},
 		{adminOnly, "grants are", "narrow a key with databases, tables and models", []string{
-			"GET /v1/grants", "POST /v1/grants", "DELETE /v1/grants/:id"}},
+			"GET /v1/grants", "POST /v1/grants", "GET /v1/grants/:id", "PATCH /v1/grants/:id", "DELETE /v1/grants/:id"}},
 		{member, "the list of running statements is", "leave the request to cancel its statement", []string{"GET /v1/queries", "DELETE /v1/queries/:id"}},
 		{member, "COPY as a job is", "POST /v1/lake/copy waits for the result", []string{
 			"GET /v1/lake/copy/jobs", "GET /v1/lake/copy/jobs/:id", "POST /v1/lake/copy/jobs/:id/cancel"}},
@@ -43,7 +43,7 @@ func (s *server) absentRoutes() []route {
 		{adminOnly, "the audit ledger is", "", []string{"GET /v1/audit", "GET /v1/audit/verify"}},
 		{member, "the Learning Loop is", "", []string{
 			"GET /v1/learning/questions", "GET /v1/learning/questions/:id", "POST /v1/learning/questions/:id/mark",
-			"GET /v1/learning/verified", "GET /v1/learning/verified/:id", "DELETE /v1/learning/verified/:id",
+			"GET /v1/learning/verified", "POST /v1/learning/verified", "GET /v1/learning/verified/:id", "DELETE /v1/learning/verified/:id",
 			"GET /v1/learning/export", "POST /v1/learning/import"}},
 		{member, "document search is", "", []string{
 			"GET /v1/rag/collections", "POST /v1/rag/collections", "GET /v1/rag/collections/:name", "DELETE /v1/rag/collections/:name",
@@ -52,7 +52,7 @@ func (s *server) absentRoutes() []route {
 		{member, "the OpenAPI description is", "", []string{"GET /v1/openapi.json"}},
 		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
 		{member, "metrics are", "", []string{"GET /metrics"}},
-		{public, "the console is", "", []string{"GET /console/*path"}},
+		{public, "the console is", "", []string{"GET /console", "GET /console/*path"}},
 	}
 	var rs []route
 	for _, g := range groups {

@@ -28,8 +28,8 @@ type answer struct {
 	Answer    string              `json:"answer"`
 	Reason    string              `json:"reason,omitempty"`
 	SQL       string              `json:"sql,omitempty"`
-	Columns   []agent.TableColumn `json:"columns,omitempty"`
-	Rows      [][]any             `json:"rows,omitempty"`
+	Columns   []database.Column   `json:"columns,omitempty"`
+	Rows      [][]json.RawMessage `json:"rows,omitempty"`
 	Truncated bool                `json:"truncated,omitempty"`
 	Verified  bool                `json:"verified"` // whether a person confirmed this question's SQL: nobody can in this version
 	Attempts  int                 `json:"attempts"`
@@ -69,10 +69,20 @@ func (s *server) ask(c *gin.Context) {
 		return
 	}
 	events := sse{c: c}
-	q.OnEvent = func(e agent.Event) { events.send(e.Stage, e) }
+	var last *agent.Event
+	q.OnEvent = func(e agent.Event) {
+		if e.Stage == "answer" {
+			last = &e // held back: the ask can still fail, when it cannot be recorded
+			return
+		}
+		events.send(e.Stage, e)
+	}
 	a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
 	switch {
 	case err == nil:
+		if last != nil {
+			events.send(last.Stage, *last)
+		}
 		events.send("done", gin.H{"data": wireAnswer(a), "meta": gin.H{"request_id": requestIDOf(c)}})
 	case !events.started:
 		s.fail(c, err)
@@ -86,9 +96,6 @@ func wireAnswer(a agent.Answer) answer {
 	out := answer{Outcome: a.Outcome, Answer: a.Text, Reason: a.Reason, SQL: a.SQL, Attempts: a.Attempts, Model: a.Model, AskID: a.ID}
 	if a.Table != nil {
 		out.Columns, out.Rows, out.Truncated = a.Table.Columns, a.Table.Rows, a.Table.Truncated
-		if out.Rows == nil {
-			out.Rows = [][]any{}
-		}
 	}
 	return out
 }
@@ -99,7 +106,8 @@ type sse struct {
 	started bool
 }
 
-// send writes one event. When the client left, the request's context ends the work, so a failed write needs no care here.
+// send writes one event. When the client left or does not read, the request's context ends the work, so a failed write is
+// only noted.
 func (e *sse) send(event string, v any) {
 	b, err := marshal(v)
 	if err != nil {
@@ -112,6 +120,9 @@ func (e *sse) send(event string, v any) {
 		e.c.Header("Cache-Control", "no-store")
 		e.c.Status(http.StatusOK)
 	}
-	_, _ = e.c.Writer.WriteString("event: " + event + "\ndata: " + string(b) + "\n\n")
+	if _, err := e.c.Writer.WriteString("event: " + event + "\ndata: " + string(b) + "\n\n"); err != nil {
+		noteFailure(e.c, err)
+		return
+	}
 	e.c.Writer.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,57 @@ func TestAskRefusals(t *testing.T) {
 		"a schema of one's own": {readOnlyKey, map[string]any{"schema": "CREATE TABLE secret (k)"}, 400, "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) { failure(t, f.ask(row.bearer, row.more), row.status, row.code) })
+	}
+}
+
+// failingRecord answers, and then cannot record it.
+type failingRecord struct{ secret string }
+
+func (a failingRecord) Ask(_ context.Context, _ agent.Source, q agent.Ask) (agent.Answer, error) {
+	if q.OnEvent != nil {
+		q.OnEvent(agent.Event{Stage: "rows", Text: "1 row"})
+		q.OnEvent(agent.Event{Stage: "answer", Text: a.secret})
+	}
+	return agent.Answer{ID: "ask_1", Outcome: agent.Answered, Text: a.secret}, fmt.Errorf("record the ask: disk full")
+}
+
+func TestAnAnswerThatCannotBeRecordedIsNotShown(t *testing.T) {
+	f := withShop(t)
+	f.cfg.Agent = failingRecord{secret: "42 items"}
+	var err error
+	if f.handler, err = New(f.cfg); err != nil {
+		t.Fatal(err)
+	}
+	w := f.ask(readOnlyKey, nil)
+	failure(t, w, 500, "internal")
+	if strings.Contains(w.Body.String(), "42") {
+		t.Errorf("half an answer: %s", w.Body)
+	}
+	w = f.ask(readOnlyKey, map[string]any{"stream": true})
+	wantStatus(t, w, 200)
+	names, payloads := events(t, w.Body.String())
+	if fmt.Sprint(names) != "[rows error]" || payloads[1]["error"].(map[string]any)["code"] != "internal" || strings.Contains(w.Body.String(), "42") {
+		t.Errorf("%v: %s", names, w.Body)
+	}
+}
+
+func TestTheAskIDIsTheOneThatIsRecorded(t *testing.T) {
+	f := withShop(t)
+	var recorded []string
+	a, err := agent.New(agent.Config{Completer: &scripted{answers: []string{"SELECT count(*) AS n FROM item"}}, Model: "tiny",
+		Record: func(_ context.Context, r agent.Record) error { recorded = append(recorded, r.ID); return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cfg.Agent = a
+	if f.handler, err = New(f.cfg); err != nil {
+		t.Fatal(err)
+	}
+	shown := []string{data[map[string]any](t, f.ask(readOnlyKey, nil))["ask_id"].(string)}
+	_, payloads := events(t, f.ask(readOnlyKey, map[string]any{"stream": true}).Body.String())
+	shown = append(shown, payloads[len(payloads)-1]["data"].(map[string]any)["ask_id"].(string))
+	if !slices.Equal(shown, recorded) || shown[0] == "" || shown[0] == shown[1] {
+		t.Errorf("shown %v, recorded %v", shown, recorded)
 	}
 }
 

@@ -133,6 +133,11 @@ func TestKeysAreMadeListedAndDeleted(t *testing.T) {
 	for _, body := range []string{`{"name":"x","role":"admin","expires_in":"1h"}`, `{"name":"x","role":"admin","acts_for":{"header":"X"}}`} {
 		wantStatus(t, f.do(call{method: "POST", path: "/v1/keys", bearer: adminKey, body: body}), 501)
 	}
+	w = f.do(call{method: "GET", path: "/v1/keys/" + id, bearer: adminKey})
+	if one := data[map[string]any](t, w); one["name"] != "reports" || one["id"] != id || strings.Contains(w.Body.String(), "slc_") {
+		t.Errorf("one key: %v", one)
+	}
+	failure(t, f.do(call{method: "GET", path: "/v1/keys/no-such", bearer: adminKey}), 404, "not_found")
 	wantStatus(t, f.do(call{method: "DELETE", path: "/v1/keys/" + id, bearer: adminKey}), 200)
 	wantStatus(t, f.do(call{method: "DELETE", path: "/v1/keys/" + id, bearer: adminKey}), 404)
 	wantStatus(t, f.do(call{method: "GET", path: "/v1/auth/me", bearer: key}), 401)

@@ -49,23 +49,11 @@ func (s *server) lease(c *gin.Context, m *models.Model, options map[string]any, 
 	return l, opts, err
 }
 
-// completion is one generation on a leased runner.
-type completion struct {
-	prompt   string
-	schema   string
-	options  models.Options
-	truncate bool
-	shift    bool
-}
-
-// run generates, handing each piece of text to emit, and tells what it cost and why it ended.
-func (g completion) run(ctx context.Context, lease *scheduler.Lease, emit func(text string) error) (runner.Usage, string, error) {
+// complete generates, handing each piece of text to emit, and tells what it cost and why it ended.
+func complete(ctx context.Context, lease *scheduler.Lease, what scheduler.Completion, emit func(text string) error) (runner.Usage, string, error) {
 	var usage runner.Usage
 	reason := ""
-	err := lease.Runner().Generate(ctx, runner.GenerateRequest{
-		Prompt: g.prompt, Schema: g.schema, NumPredict: numPredict(g.options.NumPredict, lease.Report().NumCtx), NumKeep: g.options.NumKeep,
-		Stop: g.options.Stop, Truncate: g.truncate, Shift: g.shift, Sampling: scheduler.Sampling(g.options),
-	}, func(ch runner.Chunk) error {
+	err := lease.Generate(ctx, what, func(ch runner.Chunk) error {
 		if ch.Text != "" {
 			if err := emit(ch.Text); err != nil {
 				return err
@@ -91,13 +79,4 @@ func (g completion) run(ctx context.Context, lease *scheduler.Lease, emit func(t
 		return usage, "", fault.Bug("a runner's stream ended without its last chunk")
 	}
 	return usage, reason, nil
-}
-
-// numPredict bounds an answer as Ollama does: no limit, or one far beyond the context, is ten contexts. Without it a
-// model that never ends would go on for ever through context shifts.
-func numPredict(asked, numCtx int) int {
-	if most := 10 * numCtx; asked <= 0 || asked > most {
-		return most
-	}
-	return asked
 }

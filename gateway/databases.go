@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -30,23 +31,27 @@ func mayRead(c *gin.Context, database string) func(sqlguard.Relation) bool {
 	return func(r sqlguard.Relation) bool { return may(r.Schema, r.Name) }
 }
 
-func (s *server) databases(c *gin.Context) {
-	list := []gin.H{}
-	for name, src := range s.cfg.Sources {
-		if access.MayDatabase(principal(c), name) {
-			list = append(list, gin.H{"name": name, "kind": src.Dialect()})
-		}
+// readableNames are the names of the databases that the caller may read, sorted.
+func (s *server) readableNames(c *gin.Context) []string {
+	who := principal(c)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.cfg.Sources)), func(name string) bool { return !access.MayDatabase(who, name) })
+}
+
+type databaseInfo struct {
+	Name string           `json:"name"`
+	Kind sqlguard.Dialect `json:"kind"`
+}
+
+func (s *server) databases(c *gin.Context, _ int) ([]databaseInfo, error) {
+	var all []databaseInfo
+	for _, name := range s.readableNames(c) {
+		all = append(all, databaseInfo{Name: name, Kind: s.cfg.Sources[name].Dialect()})
 	}
-	slices.SortFunc(list, func(a, b gin.H) int {
-		if a["name"].(string) < b["name"].(string) {
-			return -1
-		}
-		return 1
-	})
-	reply(c, list)
+	return all, nil
 }
 
 type tableInfo struct {
+	Database   string             `json:"database,omitempty"` // where tables of several are listed
 	Schema     string             `json:"schema"`
 	Name       string             `json:"name"`
 	Comment    string             `json:"comment"`
@@ -72,21 +77,18 @@ type foreignKeyInfo struct {
 }
 
 type externalTableInfo struct {
-	Files       int      `json:"files"`
+	Files       *int     `json:"files,omitempty"` // in the list of external tables only: to count them, the lake is read
 	PartitionBy []string `json:"partition_by"`
+	Error       string   `json:"error,omitempty"` // why they could not be counted
 }
 
-func (s *server) schemaTables(c *gin.Context) {
-	tables, err := s.readable(c, c.Query("database"))
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	reply(c, tables)
+func (s *server) schemaTables(c *gin.Context, _ int) ([]tableInfo, error) {
+	return s.readable(c, c.Query("database"), func(sqlguard.Table, *tableInfo) bool { return true })
 }
 
 // readable lists the tables of a database that the caller may read, and of their foreign keys those that lead to one.
-func (s *server) readable(c *gin.Context, name string) ([]tableInfo, error) {
+// keep may add to what is shown of a table, or leave it out.
+func (s *server) readable(c *gin.Context, name string, keep func(sqlguard.Table, *tableInfo) bool) ([]tableInfo, error) {
 	src, err := s.source(c, name)
 	if err != nil {
 		return nil, err
@@ -96,13 +98,16 @@ func (s *server) readable(c *gin.Context, name string) ([]tableInfo, error) {
 		return nil, err
 	}
 	may := mayRead(c, name)
-	list := []tableInfo{}
+	var all []tableInfo
 	for _, t := range catalog.Tables {
-		if may(t.Relation) {
-			list = append(list, describeTable(t, may))
+		if !may(t.Relation) {
+			continue
+		}
+		if info := describeTable(t, may); keep(t, &info) {
+			all = append(all, info)
 		}
 	}
-	return list, nil
+	return all, nil
 }
 
 func describeTable(t sqlguard.Table, may func(sqlguard.Relation) bool) tableInfo {
@@ -118,7 +123,7 @@ func describeTable(t sqlguard.Table, may func(sqlguard.Relation) bool) tableInfo
 	}
 	partition := map[string]bool{}
 	if t.External != nil {
-		info.External = &externalTableInfo{Files: len(t.External.Files), PartitionBy: []string{}}
+		info.External = &externalTableInfo{PartitionBy: []string{}}
 		for _, p := range t.External.Partitions {
 			info.External.PartitionBy = append(info.External.PartitionBy, p.Name)
 			partition[p.Name] = true
@@ -139,11 +144,38 @@ func describeTable(t sqlguard.Table, may func(sqlguard.Relation) bool) tableInfo
 	return info
 }
 
-func (s *server) externalTables(c *gin.Context) {
-	tables, err := s.readable(c, c.Query("database"))
+// externalTables lists those of one database, or of all that the caller may read.
+func (s *server) externalTables(c *gin.Context, limit int) ([]tableInfo, error) {
+	names := s.readableNames(c)
+	if name, given := c.GetQuery("database"); given {
+		names = []string{name}
+	}
+	var all []tableInfo
+	for _, name := range names {
+		tables, err := s.readable(c, name, func(t sqlguard.Table, info *tableInfo) bool {
+			if t.External == nil || limit > 0 && len(all) >= limit {
+				return false
+			}
+			info.Database = name
+			s.countFiles(c, t.External, info.External)
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tables...)
+	}
+	return all, nil
+}
+
+// countFiles counts a table's files. One that cannot be counted does not keep the others from being listed.
+func (s *server) countFiles(c *gin.Context, table *sqlguard.External, info *externalTableInfo) {
+	files, err := table.Files(c.Request.Context())
 	if err != nil {
-		s.fail(c, err)
+		s.cfg.Log.Warn("an external table's files cannot be listed", "request_id", requestIDOf(c), "error", logged(err))
+		info.Error = sentence(fault.Public(err))
 		return
 	}
-	reply(c, slices.DeleteFunc(tables, func(t tableInfo) bool { return t.External == nil }))
+	n := len(files)
+	info.Files = &n
 }

@@ -13,11 +13,13 @@
 //	an error's status and its body              errors.go     one map, one writer for each dialect
 //	reading a request body                      body.go
 //	Ollama's values that need care              wire.go       keep_alive, format, think, counters
-//	NDJSON                                      stream.go
+//	NDJSON, how long a client may not read      stream.go
+//	limit and cursor of lists                   list.go
 //	tags, show, ps, version                     catalogue.go
 //	create, copy, delete, blobs                 manage.go
-//	chat, and what is cut when it is too long   chat.go, truncate.go
-//	generate                                    generate.go
+//	what chat and generate do alike             infer.go
+//	chat, generate: where they differ           chat.go, generate.go
+//	what is cut when it is too long             truncate.go
 //	a lease and one completion on it            completion.go
 //	embed, embeddings                           embed.go
 //	databases, schemas                          databases.go

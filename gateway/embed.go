@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"time"
@@ -10,7 +9,6 @@ import (
 
 	"sluice/fault"
 	"sluice/runner"
-	"sluice/scheduler"
 )
 
 type embedRequest struct {
@@ -32,6 +30,9 @@ type embedResponse struct {
 	Truncated       bool          `json:"truncated,omitempty"` // ours: an input was longer than the context
 }
 
+// maxInputs bounds how long one request holds its model: OpenAI's limit, which clients know.
+const maxInputs = 2048
+
 // inputs reads a text or a list of texts. Nothing, and an empty text, are no input.
 func inputs(raw json.RawMessage) ([]string, error) {
 	var v any
@@ -50,6 +51,9 @@ func inputs(raw json.RawMessage) ([]string, error) {
 		}
 		return []string{v}, nil
 	case []any:
+		if len(v) > maxInputs {
+			return nil, fault.New(fault.Invalid, "gateway.embed", "%d inputs: at most %d go into one request", len(v), maxInputs)
+		}
 		texts := make([]string, len(v))
 		for i, e := range v {
 			text, ok := e.(string)
@@ -149,46 +153,12 @@ func (s *server) vectors(c *gin.Context, req *embedRequest, texts []string) (run
 	if len(texts) == 0 {
 		return runner.EmbedResponse{}, lease.LoadDuration(), nil
 	}
-	res, err := embedAll(c.Request.Context(), lease.Runner(), texts, req.Truncate == nil || *req.Truncate)
+	// A vector with a NaN never comes: it has no JSON form, so the engine refuses it, and names the input (#9639).
+	res, err := lease.Runner().Embed(c.Request.Context(), runner.EmbedRequest{Inputs: texts, Truncate: req.Truncate == nil || *req.Truncate})
+	if err == nil && len(res.Vectors) != len(texts) {
+		err = fault.Bug("%d vectors for %d texts", len(res.Vectors), len(texts))
+	}
 	return res, lease.LoadDuration(), err
-}
-
-// embedAll embeds all texts at once. A vector with a NaN would break the JSON of the whole batch, so it is looked for
-// here; the text gets a second chance alone, and is then named (#9639).
-func embedAll(ctx context.Context, r scheduler.Runner, texts []string, truncate bool) (runner.EmbedResponse, error) {
-	res, err := r.Embed(ctx, runner.EmbedRequest{Inputs: texts, Truncate: truncate})
-	if err != nil {
-		return res, err
-	}
-	if len(res.Vectors) != len(texts) {
-		return res, fault.Bug("%d vectors for %d texts", len(res.Vectors), len(texts))
-	}
-	for i, v := range res.Vectors {
-		if finite(v) {
-			continue
-		}
-		if len(texts) > 1 {
-			alone, err := r.Embed(ctx, runner.EmbedRequest{Inputs: texts[i : i+1], Truncate: truncate})
-			if err != nil {
-				return res, err
-			}
-			if len(alone.Vectors) == 1 && finite(alone.Vectors[0]) {
-				res.Vectors[i] = alone.Vectors[0]
-				continue
-			}
-		}
-		return res, fault.New(fault.Invalid, "gateway.embed", "the model gives no embedding for input %d: it contains NaN or infinite values", i)
-	}
-	return res, nil
-}
-
-func finite(v []float32) bool {
-	for _, x := range v {
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return false
-		}
-	}
-	return len(v) > 0
 }
 
 // unit scales a vector to length 1; the zero vector stays.

@@ -144,6 +144,9 @@ func writeJSON(c *gin.Context, status int, v any) {
 		status, body = http.StatusInternalServerError, []byte(`{"error":"internal error"}`)
 	}
 	c.Data(status, "application/json; charset=utf-8", body)
+	if failed := c.Errors.Last(); failed != nil {
+		noteFailure(c, failed.Err) // the client is gone, or does not read
+	}
 }
 
 // marshal is json.Marshal without the escapes meant for HTML, which only make text longer.

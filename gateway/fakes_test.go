@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -93,8 +92,8 @@ type fakeRunner struct {
 	script   []string // words of the answer; nil: "one", "two", "three"
 	failAt   int      // the chunk before which it fails with err; 0 never
 	err      error
-	hold     chan struct{}  // when set: after the first chunk it waits for this or for the end of ctx
-	nan      map[string]int // texts whose embedding is NaN, for so many calls
+	hold     chan struct{}   // when set: after the first chunk it waits for this or for the end of ctx
+	nan      map[string]bool // texts whose embedding would hold a NaN: the engine refuses them
 	requests []runner.GenerateRequest
 	ended    chan error // when set: gets the error with which each Generate ended
 }
@@ -169,7 +168,7 @@ func (f *fakeRunner) Embed(_ context.Context, req runner.EmbedRequest) (runner.E
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var res runner.EmbedResponse
-	for _, text := range req.Inputs {
+	for i, text := range req.Inputs {
 		words := strings.Fields(text)
 		if len(words) > 16 {
 			if !req.Truncate {
@@ -180,12 +179,11 @@ func (f *fakeRunner) Embed(_ context.Context, req runner.EmbedRequest) (runner.E
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(text))
 		v := make([]float32, 8)
-		for i := range v {
-			v[i] = float32(h.Sum64()>>(8*i)&0xff) + 1
+		for j := range v {
+			v[j] = float32(h.Sum64()>>(8*j)&0xff) + 1
 		}
-		if f.nan[text] > 0 {
-			f.nan[text]--
-			v[3] = float32(math.NaN())
+		if f.nan[text] {
+			return runner.EmbedResponse{}, fault.New(fault.Invalid, "fake", "the model gave no number at position 3 of the vector of input %d", i)
 		}
 		res.Vectors = append(res.Vectors, v)
 		res.PromptTokens += len(words)

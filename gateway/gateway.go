@@ -76,11 +76,11 @@ type Config struct {
 	OpenAdmin  bool     // the routes that change models are open too, under the same conditions
 	Loopback   bool     // the server listens on loopback
 	Origins    []string // allowed besides Ollama's defaults, each with at most one *
-	Hosts      []string // Host names allowed besides local ones when listening on loopback
 	MaxRows    int      // cap of a JSON result of /v1/query/execute; default 10000
 	MaxBody    int64    // bytes of a request body, blobs excepted; default 32 MiB
 
 	StatementTimeout time.Duration // of one query; 0: no limit
+	WriteTimeout     time.Duration // for a client to take 64 KiB of an answer; default 30s
 
 	Log *slog.Logger
 }
@@ -94,6 +94,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 32 << 20
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = 30 * time.Second
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -114,6 +117,7 @@ func (cfg Config) validate() error {
 	need(cfg.MaxRows < 0, "MaxRows must be positive")
 	need(cfg.MaxBody < 0, "MaxBody must be positive")
 	need(cfg.StatementTimeout < 0, "StatementTimeout must be positive")
+	need(cfg.WriteTimeout < 0, "WriteTimeout must be positive")
 	return errors.Join(append(problems, checkOrigins(cfg.Origins))...)
 }
 
@@ -141,7 +145,7 @@ func (s *server) handler() http.Handler {
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false // a redirect would answer before the credential was looked at
-	r.Use(s.requestID, s.accessLog, s.recover, s.checkHost, s.checkOrigin)
+	r.Use(s.requestID, s.accessLog, s.limitWrites, s.recover, s.checkHost, s.checkOrigin)
 	for _, rt := range s.routes() {
 		r.Handle(rt.method, rt.path, s.allow(rt.class), s.limitBody(rt), rt.handle)
 	}

@@ -28,7 +28,7 @@ func machineName() string {
 func (s *server) checkHost(c *gin.Context) {
 	if s.cfg.Loopback && !s.localHost(c.Request.Host) {
 		s.fail(c, &fault.Error{Code: fault.Denied, Op: "gateway.host", Msg: "the Host header does not name this machine",
-			Hint: "this server listens on loopback; add the name to the allowed hosts, or listen on another address"})
+			Hint: "this server listens on loopback: call it localhost or 127.0.0.1, or have it listen on another address (SLUICE_HOST)"})
 	}
 }
 
@@ -45,11 +45,6 @@ func (s *server) localHost(host string) bool {
 	}
 	for _, suffix := range []string{".localhost", ".local", ".internal"} {
 		if strings.HasSuffix(host, suffix) {
-			return true
-		}
-	}
-	for _, allowed := range s.cfg.Hosts {
-		if strings.EqualFold(allowed, host) {
 			return true
 		}
 	}
@@ -85,7 +80,7 @@ func (s *server) checkOrigin(c *gin.Context) {
 	h.Add("Vary", "Origin")
 	if !s.originAllowed(origin) {
 		s.fail(c, &fault.Error{Code: fault.Denied, Op: "gateway.origin", Msg: "the Origin of this request is not allowed",
-			Hint: "add it to the allowed origins"})
+			Hint: "add it to SLUICE_ORIGINS where the server is started"})
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origin)

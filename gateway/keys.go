@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -17,16 +18,22 @@ func (s *server) me(c *gin.Context) {
 		"databases": who.Databases, "tables": who.Tables, "models": who.Models})
 }
 
-func (s *server) listKeys(c *gin.Context) {
+func (s *server) listKeys(c *gin.Context, _ int) ([]KeyInfo, error) {
+	return s.cfg.Keys.List(c.Request.Context())
+}
+
+func (s *server) getKey(c *gin.Context) {
 	keys, err := s.cfg.Keys.List(c.Request.Context())
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	if keys == nil {
-		keys = []KeyInfo{}
+	i := slices.IndexFunc(keys, func(k KeyInfo) bool { return k.ID == c.Param("id") })
+	if i < 0 {
+		s.fail(c, fault.New(fault.NotFound, "gateway.getKey", "key '%s' not found", printable(c.Param("id"), 100)))
+		return
 	}
-	reply(c, keys)
+	reply(c, keys[i])
 }
 
 func (s *server) createKey(c *gin.Context) {

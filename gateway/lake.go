@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"cmp"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -22,10 +22,14 @@ func (s *server) lake() (*lakecopy.Service, error) {
 	return s.cfg.Lake, nil
 }
 
-// copyToLake runs a COPY, or says what it would do, and answers when it is done. Whoever may not is refused here, before the statement is looked
-// at; the service checks again, with the path.
-func (s *server) copyToLake(c *gin.Context, src *database.Source, stmt sqlguard.Copy, text string) {
-	err := access.MayCopy(principal(c))
+// onLake runs a COPY, or says what it would do, or makes or drops an external table, and answers when that is done. Whoever
+// may not is refused here, before the statement is looked at; the service checks again, with the path.
+func (s *server) onLake(c *gin.Context, src *database.Source, stmt sqlguard.Statement, text string) {
+	ctx, who, may := c.Request.Context(), principal(c), access.MayExternal
+	if stmt.Copy != nil {
+		may = access.MayCopy
+	}
+	err := may(who)
 	var lake *lakecopy.Service
 	if err == nil {
 		lake, err = s.lake()
@@ -33,48 +37,22 @@ func (s *server) copyToLake(c *gin.Context, src *database.Source, stmt sqlguard.
 	var res any
 	switch {
 	case err != nil:
-	case stmt.Explain:
-		res, err = lake.Explain(c.Request.Context(), principal(c), src, stmt)
+	case stmt.Copy != nil && stmt.Copy.Explain:
+		res, err = lake.Explain(ctx, who, src, *stmt.Copy)
+	case stmt.Copy != nil:
+		res, err = lake.Copy(ctx, who, src, *stmt.Copy, text)
+	case stmt.Create != nil:
+		res, err = gin.H{"created": stmt.Create.Name}, lake.CreateExternal(ctx, who, src, *stmt.Create)
+	case stmt.Drop != nil:
+		res, err = gin.H{"dropped": stmt.Drop.Name}, lake.DropExternal(ctx, who, src.Name(), *stmt.Drop)
 	default:
-		res, err = lake.Copy(c.Request.Context(), principal(c), src, stmt, text)
+		err = fault.Bug("a statement of no kind that runs on the lake")
 	}
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	reply(c, res)
-}
-
-func (s *server) createExternal(c *gin.Context, src *database.Source, stmt sqlguard.CreateExternal) {
-	err := access.MayExternal(principal(c))
-	var lake *lakecopy.Service
-	if err == nil {
-		lake, err = s.lake()
-	}
-	if err == nil {
-		err = lake.CreateExternal(c.Request.Context(), principal(c), src, stmt)
-	}
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	reply(c, gin.H{"created": stmt.Name})
-}
-
-func (s *server) dropExternal(c *gin.Context, src *database.Source, stmt sqlguard.DropExternal) {
-	err := access.MayExternal(principal(c))
-	var lake *lakecopy.Service
-	if err == nil {
-		lake, err = s.lake()
-	}
-	if err == nil {
-		err = lake.DropExternal(c.Request.Context(), principal(c), src.Name(), stmt)
-	}
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	reply(c, gin.H{"dropped": stmt.Name})
 }
 
 // lakeCopy is POST /v1/lake/copy. In this version it waits for the result.
@@ -92,16 +70,11 @@ func (s *server) lakeCopy(c *gin.Context) {
 		err = fault.New(fault.Unimplemented, "gateway.lakeCopy", "Idempotency-Key is not part of this version of Sluice")
 	case req.Wait != nil && !*req.Wait:
 		err = &fault.Error{Code: fault.Unimplemented, Op: "gateway.lakeCopy", Msg: "COPY as a job is not part of this version of Sluice", Hint: "leave wait out: the answer comes when the copy is done"}
-	case req.SQL == "":
-		err = fault.New(fault.Invalid, "gateway.lakeCopy", "sql is required")
 	}
 	var src *database.Source
-	if err == nil {
-		src, err = s.source(c, req.Database)
-	}
 	var stmt sqlguard.Statement
 	if err == nil {
-		stmt, err = sqlguard.Classify(req.SQL)
+		src, stmt, err = s.statement(c, req.Database, req.SQL)
 	}
 	if err == nil && stmt.Copy == nil {
 		err = &fault.Error{Code: fault.Invalid, Op: "gateway.lakeCopy", Kind: "syntax", Msg: "the statement is not COPY (…) TO LAKE '…' WITH (…)"}
@@ -110,7 +83,7 @@ func (s *server) lakeCopy(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	s.copyToLake(c, src, *stmt.Copy, req.SQL)
+	s.onLake(c, src, stmt, req.SQL)
 }
 
 type runInfo struct {
@@ -133,42 +106,32 @@ type runInfo struct {
 	EndedAt    *time.Time `json:"ended_at,omitempty"`
 }
 
-// maxRuns bounds the list, and how far back a caller's own runs are looked for.
-const maxRuns = 1000
+// usualRuns is how many runs are listed without a limit.
+const usualRuns = 100
 
-// lakeRuns lists runs, newest first: an admin's all, anybody else's own. Statements hold what others ask about.
-func (s *server) lakeRuns(c *gin.Context) {
-	limit := 100
-	var err error
-	if text := c.Query("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxRuns {
-			err = fault.New(fault.Invalid, "gateway.lakeRuns", "limit must be a number from 1 to %d", maxRuns)
-		}
-	}
-	var lake *lakecopy.Service
-	if err == nil {
-		lake, err = s.lake()
-	}
-	var runs []lakecopy.Run
-	if err == nil {
-		runs, err = lake.Runs(c.Request.Context(), maxRuns)
-	}
+// lakeRuns lists runs, newest first: an admin's all, anybody else's own. Statements hold what others ask about. The
+// latest maxList of all are looked through.
+func (s *server) lakeRuns(c *gin.Context, limit int) ([]runInfo, error) {
+	lake, err := s.lake()
 	if err != nil {
-		s.fail(c, err)
-		return
+		return nil, err
+	}
+	runs, err := lake.Runs(c.Request.Context(), maxList)
+	if err != nil {
+		return nil, err
 	}
 	who := principal(c)
 	all := access.MayManage(who) == nil
-	list := []runInfo{}
+	var found []runInfo
 	for _, r := range runs {
-		if len(list) == limit {
+		if len(found) == cmp.Or(limit, usualRuns) {
 			break
 		}
 		if r.Principal == who.KeyID || all && access.MayDatabase(who, r.Database) && who.Tables == nil {
-			list = append(list, wireRun(r))
+			found = append(found, wireRun(r))
 		}
 	}
-	reply(c, list)
+	return found, nil
 }
 
 func wireRun(r lakecopy.Run) runInfo {
@@ -188,13 +151,12 @@ type connectionInfo struct {
 }
 
 // lakeConnections lists the connections. Where they lead is shown to admins only, and never with a credential.
-func (s *server) lakeConnections(c *gin.Context) {
+func (s *server) lakeConnections(c *gin.Context, _ int) ([]connectionInfo, error) {
 	lake, err := s.lake()
 	if err != nil {
-		s.fail(c, err)
-		return
+		return nil, err
 	}
-	list := []connectionInfo{}
+	var all []connectionInfo
 	for _, conn := range lake.Connections() {
 		info := connectionInfo{Name: conn.Name, WriteAllowlist: conn.WriteAllowlist, Managed: conn.Managed}
 		if info.WriteAllowlist == nil {
@@ -206,9 +168,9 @@ func (s *server) lakeConnections(c *gin.Context) {
 		if access.MayManage(principal(c)) == nil {
 			info.URL = withoutSecrets(conn.URL)
 		}
-		list = append(list, info)
+		all = append(all, info)
 	}
-	reply(c, list)
+	return all, nil
 }
 
 // withoutSecrets keeps scheme, host and path of a URL: a user or a query may hold a credential.

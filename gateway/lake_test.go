@@ -2,8 +2,12 @@ package gateway
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"sluice/access"
 )
 
 func copySQL(name string) string {
@@ -18,7 +22,10 @@ func TestACopyLandsAndIsReadBackThroughAnExternalTable(t *testing.T) {
 	if plan["path"] != "exports/sales" || len(plan["columns"].([]any)) != 3 {
 		t.Errorf("plan: %v", plan)
 	}
-	res := data[map[string]any](t, f.sql(writerKey, copySQL("sales")))
+	own := f.keys.keys[adminKey]
+	own.KeyID = "k-own"
+	f.keys.keys["slc_own"] = own
+	res := data[map[string]any](t, f.sql("slc_own", copySQL("sales")))
 	if res["rows_written"] != 5000.0 || res["partitions_touched"] != 4.0 || res["run_id"] == "" {
 		t.Errorf("copy: %v", res)
 	}
@@ -38,6 +45,17 @@ func TestACopyLandsAndIsReadBackThroughAnExternalTable(t *testing.T) {
 		t.Errorf("external tables: %v", list)
 	}
 
+	for bearer, want := range map[string]string{readOnlyKey: "[shop main ext]", narrowKey: "[]", adminKey: "[shop main ext]"} { // of all databases
+		got := []any{}
+		for _, e := range data[[]any](t, f.do(call{method: "GET", path: "/v1/lake/external-tables", bearer: bearer})) {
+			e := e.(map[string]any)
+			got = append(got, e["database"], e["schema"], e["name"])
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("external tables for %s: %v, want %s", bearer, got, want)
+		}
+	}
+
 	w = f.do(call{method: "POST", path: "/v1/lake/copy", bearer: adminKey, body: map[string]any{"database": "shop", "sql": copySQL("again"), "wait": true}})
 	if res := data[map[string]any](t, w); res["rows_written"] != 5000.0 {
 		t.Errorf("copy: %v", res)
@@ -48,7 +66,9 @@ func TestACopyLandsAndIsReadBackThroughAnExternalTable(t *testing.T) {
 	failure(t, f.sql(readOnlyKey, "SELECT * FROM ext"), 422, "refused")
 	failure(t, f.sql(adminKey, "DROP EXTERNAL TABLE ext"), 404, "not_found")
 
-	for bearer, count := range map[string]int{adminKey: 2, writerKey: 1, readOnlyKey: 0, narrowKey: 0} {
+	own.Role = access.ReadOnly // what it ran, it sees although it may not manage
+	f.keys.keys["slc_own"] = own
+	for bearer, count := range map[string]int{adminKey: 2, "slc_own": 1, readOnlyKey: 0, narrowKey: 0} {
 		runs := data[[]any](t, f.do(call{method: "GET", path: "/v1/lake/runs", bearer: bearer}))
 		if len(runs) != count {
 			t.Errorf("%s sees %d runs, want %d", bearer, len(runs), count)
@@ -127,4 +147,28 @@ func TestWithoutLakeAndAgentTheRoutesSaySo(t *testing.T) {
 	failure(t, f.do(call{method: "GET", path: "/v1/lake/runs", bearer: adminKey}), 501, "unimplemented")
 	failure(t, f.do(call{method: "GET", path: "/v1/lake/connections", bearer: adminKey}), 501, "unimplemented")
 	failure(t, f.do(call{method: "POST", path: "/v1/database/ask", bearer: adminKey, body: map[string]any{"database": "shop", "question": "how many?"}}), 501, "unimplemented")
+}
+
+// A folder that cannot be listed leaves its table without a count, and hides nothing else.
+func TestAnUnreadableFolderDoesNotHideTables(t *testing.T) {
+	f := withShop(t)
+	data[map[string]any](t, f.sql(adminKey, copySQL("sales")))
+	data[map[string]any](t, f.sql(adminKey, createSQL))
+	folder := filepath.Join(strings.TrimPrefix(f.cfg.Lake.Connections()[0].URL, "file://"), "exports", "sales")
+	if err := os.Rename(folder, folder+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("sales2", folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range []string{"/v1/lake/external-tables", "/v1/schema/tables"} {
+		list := data[[]any](t, f.do(call{method: "GET", path: route + "?database=shop", bearer: readOnlyKey}))
+		last := list[len(list)-1].(map[string]any)
+		external, _ := last["external"].(map[string]any)
+		if _, counted := external["files"]; last["name"] != "ext" || external == nil || counted {
+			t.Errorf("%s: %v", route, list)
+		}
+	}
+	data[map[string]any](t, f.sql(readOnlyKey, "SELECT 1"))
+	failure(t, f.sql(readOnlyKey, "SELECT * FROM ext"), 400, "invalid")
 }

@@ -73,7 +73,12 @@ func logged(err error) string {
 			return f.Op
 		}
 	}
-	return err.Error()
+	const most = 1 << 10 // a message may quote what somebody sent
+	text := err.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // recover turns a panic into an internal error. http.ErrAbortHandler passes: it is how a stream that cannot say that it

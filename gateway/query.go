@@ -24,10 +24,7 @@ type queryRequest struct {
 // check refuses what is wrong.
 func (q *queryRequest) check() error {
 	const op = "gateway.query"
-	switch {
-	case q.SQL == "":
-		return fault.New(fault.Invalid, op, "sql is required")
-	case q.MaxRows != nil && *q.MaxRows < 0:
+	if q.MaxRows != nil && *q.MaxRows < 0 {
 		return fault.New(fault.Invalid, op, "max_rows must not be negative")
 	}
 	_, err := q.values()
@@ -81,12 +78,9 @@ func (s *server) execute(c *gin.Context) {
 		err = req.check()
 	}
 	var src *database.Source
-	if err == nil {
-		src, err = s.source(c, req.Database)
-	}
 	var stmt sqlguard.Statement
 	if err == nil {
-		stmt, err = sqlguard.Classify(req.SQL)
+		src, stmt, err = s.statement(c, req.Database, req.SQL)
 	}
 	if err != nil {
 		s.fail(c, err)
@@ -96,16 +90,24 @@ func (s *server) execute(c *gin.Context) {
 		s.fail(c, fault.New(fault.Invalid, "gateway.query", "only a query takes parameters"))
 		return
 	}
-	switch {
-	case stmt.Copy != nil:
-		s.copyToLake(c, src, *stmt.Copy, req.SQL)
-	case stmt.Create != nil:
-		s.createExternal(c, src, *stmt.Create)
-	case stmt.Drop != nil:
-		s.dropExternal(c, src, *stmt.Drop)
-	default:
-		s.query(c, src, stmt.Query, &req)
+	if stmt.Query == "" {
+		s.onLake(c, src, stmt, req.SQL)
+		return
 	}
+	s.query(c, src, stmt.Query, &req)
+}
+
+// statement reads one statement for a database that the caller may read.
+func (s *server) statement(c *gin.Context, from, sql string) (*database.Source, sqlguard.Statement, error) {
+	if sql == "" {
+		return nil, sqlguard.Statement{}, fault.New(fault.Invalid, "gateway.query", "sql is required")
+	}
+	src, err := s.source(c, from)
+	if err != nil {
+		return nil, sqlguard.Statement{}, err
+	}
+	stmt, err := sqlguard.Classify(sql)
+	return src, stmt, err
 }
 
 // query runs a read and writes its rows as the caller accepts them. The first rows are fetched before a byte goes out,

@@ -198,7 +198,7 @@ func (nw ndjsonWriter) close() error { return nil }
 func (nw ndjsonWriter) write(batch arrow.RecordBatch) error {
 	var b bytes.Buffer
 	for i := range int(batch.NumRows()) {
-		row, _, err := cells(batch, i)
+		row, err := database.JSONRow(batch, i)
 		if err != nil {
 			return err
 		}
@@ -214,23 +214,21 @@ func (nw ndjsonWriter) write(batch arrow.RecordBatch) error {
 	return err
 }
 
-// keys are the columns' names as JSON texts. A name that occurs again gets _1, _2, as an object holds a key once.
+// keys are the columns' names as JSON texts, each once, as an object holds a key once. A name that occurs again gets _1,
+// _2, …, but never what another column is called: each column's own name stays with the first that has it.
 func keys(schema *arrow.Schema) [][]byte {
-	seen := map[string]bool{}
+	owned, given := map[string]bool{}, map[string]bool{}
 	for _, f := range schema.Fields() {
-		seen[f.Name] = false
+		owned[f.Name] = true
 	}
-	out := make([][]byte, schema.NumFields())
+	out, last := make([][]byte, schema.NumFields()), map[string]int{}
 	for i, f := range schema.Fields() {
 		name := f.Name
-		for n := 1; seen[name]; n++ {
-			name = f.Name + "_" + strconv.Itoa(n)
-			if _, taken := seen[name]; !taken {
-				break
-			}
-			seen[name] = true
+		for given[name] || name != f.Name && owned[name] {
+			last[f.Name]++
+			name = f.Name + "_" + strconv.Itoa(last[f.Name])
 		}
-		seen[name] = true
+		given[name] = true
 		out[i], _ = json.Marshal(name) // a text always has a JSON form
 	}
 	return out

@@ -63,6 +63,22 @@ func TestAResultStreamsWhole(t *testing.T) {
 	failure(t, w, 422, "refused")
 }
 
+func TestKeysAreEachThereOnce(t *testing.T) {
+	for names, want := range map[string]string{
+		"a b": "a b", "a a": "a a_1", "a a a_1": "a a_2 a_1", "a_1 a a": "a_1 a a_2", "a a_1 a_1 a": "a a_1 a_1_1 a_2", "a a a a": "a a_1 a_2 a_3",
+		"a a_1_1 a_1 a a_1": "a a_1_1 a_1 a_2 a_1_2",
+	} {
+		var fields []arrow.Field
+		for name := range strings.FieldsSeq(names) {
+			fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+		}
+		got := string(bytes.Join(keys(arrow.NewSchema(fields, nil)), []byte(" ")))
+		if got = strings.ReplaceAll(got, `"`, ""); got != want {
+			t.Errorf("%s: %s, want %s", names, got, want)
+		}
+	}
+}
+
 // failingReader gives one batch and then fails.
 type failingReader struct {
 	array.RecordReader

@@ -50,18 +50,19 @@ func (s *server) routes() []route {
 		{method: "POST", path: "/api/blobs/:digest", class: manage, handle: s.addBlob, bigBody: true},
 
 		{method: "GET", path: "/v1/auth/me", class: member, handle: s.me},
-		{method: "GET", path: "/v1/keys", class: adminOnly, handle: s.listKeys},
+		{method: "GET", path: "/v1/keys", class: adminOnly, handle: list(s, s.listKeys)},
 		{method: "POST", path: "/v1/keys", class: adminOnly, handle: s.createKey},
+		{method: "GET", path: "/v1/keys/:id", class: adminOnly, handle: s.getKey},
 		{method: "DELETE", path: "/v1/keys/:id", class: adminOnly, handle: s.deleteKey},
 
-		{method: "GET", path: "/v1/databases", class: member, handle: s.databases},
-		{method: "GET", path: "/v1/schema/tables", class: member, handle: s.schemaTables},
+		{method: "GET", path: "/v1/databases", class: member, handle: list(s, s.databases)},
+		{method: "GET", path: "/v1/schema/tables", class: member, handle: list(s, s.schemaTables)},
 		{method: "POST", path: "/v1/query/execute", class: member, handle: s.execute},
 		{method: "POST", path: "/v1/database/ask", class: member, handle: s.ask},
 		{method: "POST", path: "/v1/lake/copy", class: member, handle: s.lakeCopy},
-		{method: "GET", path: "/v1/lake/runs", class: member, handle: s.lakeRuns},
-		{method: "GET", path: "/v1/lake/connections", class: member, handle: s.lakeConnections},
-		{method: "GET", path: "/v1/lake/external-tables", class: member, handle: s.externalTables},
+		{method: "GET", path: "/v1/lake/runs", class: member, handle: list(s, s.lakeRuns)},
+		{method: "GET", path: "/v1/lake/connections", class: member, handle: list(s, s.lakeConnections)},
+		{method: "GET", path: "/v1/lake/external-tables", class: member, handle: list(s, s.externalTables)},
 	}
 	for _, path := range []string{"/", "/healthz", "/readyz", "/api/version", "/api/tags"} {
 		for _, rt := range rs {

@@ -92,6 +92,8 @@ type inferenceFields struct {
 	TopLogprobs int             `json:"top_logprobs"`
 }
 
+func (f *inferenceFields) common() *inferenceFields { return f }
+
 func (f *inferenceFields) streams() bool   { return f.Stream == nil || *f.Stream }
 func (f *inferenceFields) truncates() bool { return f.Truncate == nil || *f.Truncate }
 func (f *inferenceFields) shifts() bool    { return f.Shift == nil || *f.Shift }

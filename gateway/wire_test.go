@@ -45,11 +45,3 @@ func TestFormat(t *testing.T) {
 		}
 	}
 }
-
-func TestNumPredictIsBounded(t *testing.T) {
-	for asked, want := range map[int]int{-1: 1000, -2: 1000, 0: 1000, 5: 5, 1000: 1000, 1001: 1000} {
-		if got := numPredict(asked, 100); got != want {
-			t.Errorf("%d: %d, want %d", asked, got, want)
-		}
-	}
-}

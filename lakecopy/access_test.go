@@ -3,6 +3,7 @@ package lakecopy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestWhoMayCopyWhere(t *testing.T) {
 		kind       Kind
 	}{
 		"an admin":                       {l.who, "t/a", "dest", "SELECT 1 AS id", ""},
-		"a read_write key":               {with(func(p *access.Principal) { p.Role = access.ReadWrite }), "t/b", "dest", "SELECT id FROM items", ""},
+		"a read_write key":               {with(func(p *access.Principal) { p.Role = access.ReadWrite }), "t/b", "dest", "SELECT id FROM items", KindAuth},
 		"nobody":                         {access.Principal{}, "t/c", "dest", "SELECT 1 AS id", KindAuth},
 		"a read_only key":                {with(func(p *access.Principal) { p.Role = access.ReadOnly }), "t/c", "dest", "SELECT 1 AS id", KindAuth},
 		"an agent":                       {with(func(p *access.Principal) { p.Agent = true }), "t/c", "dest", "SELECT 1 AS id", KindAuth},
@@ -90,6 +91,28 @@ func TestConnectionsAreChecked(t *testing.T) {
 			s.Close()
 			t.Errorf("%s: accepted", sentence)
 		}
+	}
+	for _, pattern := range []string{"*", "", "/exports", "a//b", "..", "a/../b", ".sluice", "exports/**", "a*"} {
+		for setting, c := range map[string]Connection{"write_allowlist": {WriteAllowlist: []string{"fine/", "also/*", pattern}}, "managed": {Managed: []string{pattern}}} {
+			for _, url := range []string{"file://" + l.root, "s3://bucket/root"} {
+				c.Name, c.URL = "dest", url
+				s, err := New(t.Context(), Config{Connections: []Connection{c}, Journal: l.store})
+				if err == nil {
+					s.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("connection dest: %s has %q", setting, pattern)) {
+					t.Errorf("%s with %q: %v", setting, pattern, err)
+				}
+			}
+		}
+	}
+	for _, pattern := range []string{"/", "/*", "exports", "exports/", "exports/*", "exports/2024/"} {
+		s, err := New(t.Context(), Config{Journal: l.store, Connections: []Connection{{Name: "dest", URL: "file://" + l.root, WriteAllowlist: []string{pattern}, Managed: []string{pattern}}}})
+		if err != nil {
+			t.Errorf("%q: %v", pattern, err)
+			continue
+		}
+		s.Close()
 	}
 	if _, err := New(t.Context(), Config{}); err == nil {
 		t.Error("no journal: accepted")

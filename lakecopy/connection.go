@@ -1,6 +1,8 @@
 package lakecopy
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -38,6 +40,27 @@ func (c Connection) Root() (string, error) {
 		return "", fault.New(fault.Invalid, "lakecopy.Root", "connection %s: the file system's root is no lake", c.Name)
 	}
 	return filepath.Clean(u.Path), nil
+}
+
+// patterns refuses folders in the lists that can never mean one: such a slip in write_allowlist would open nothing, one in
+// Managed would close everything, and nobody would know why.
+func (c Connection) patterns() error {
+	var errs []error
+	for _, setting := range []struct {
+		name     string
+		patterns []string
+	}{{"write_allowlist", c.WriteAllowlist}, {"managed", c.Managed}} {
+		for _, pattern := range setting.patterns {
+			if pattern == "/" || pattern == "/*" {
+				continue
+			}
+			if _, err := access.Path(strings.TrimSuffix(pattern, "/*")); err != nil {
+				errs = append(errs, fmt.Errorf("connection %s: %s has %q, which names no folder: %s; write folders relative to the root, "+
+					"such as exports or exports/2024, or / for all of it", c.Name, setting.name, pattern, fault.Public(err).Msg))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // mayWrite checks a target path, cleaned by access.Path, against the connection's lists.

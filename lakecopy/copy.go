@@ -48,6 +48,11 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 	if stmt.Explain {
 		return Result{}, fault.Bug("lakecopy: EXPLAIN COPY is not for Copy")
 	}
+	leave, err := s.runs.begin()
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
 	lake, target, err := s.admit(who, src, stmt)
 	if err != nil {
 		return Result{}, err

@@ -44,8 +44,9 @@ func (s *Service) Explain(ctx context.Context, who access.Principal, src Source,
 	if err != nil {
 		return Plan{}, sourceError(ctx, err, stmt.QueryAt)
 	}
-	// The types come from running the approved text for no rows; that text passes the gate again like any other.
-	none, err := src.Approve(ctx, "SELECT * FROM (\n"+approved.SQL()+"\n) AS q LIMIT 0", sqlguard.CopySource, may)
+	// The types come from running the query for no rows. What is wrapped is the caller's text, which passes the gate like
+	// any other; the approved text would not, where it scans the files of external tables.
+	none, err := src.Approve(ctx, "SELECT * FROM (\n"+stmt.Query+"\n) AS q LIMIT 0", sqlguard.CopySource, may)
 	if err != nil {
 		return Plan{}, sourceError(ctx, err, 0)
 	}
@@ -59,7 +60,7 @@ func (s *Service) Explain(ctx context.Context, who access.Principal, src Source,
 		return Plan{}, err
 	}
 	plan := Plan{
-		Database: src.Name(), SQL: approved.SQL(), Connection: lake.Name, Path: target, Mode: string(stmt.Mode),
+		Database: src.Name(), SQL: approved.Shown(), Connection: lake.Name, Path: target, Mode: string(stmt.Mode),
 		Compression: stmt.Compression, RowGroupSize: stmt.RowGroupSize, FileTargetMB: stmt.FileTargetMB,
 		PartitionBy: shape.partitionNames(),
 	}

@@ -1,6 +1,7 @@
 package lakecopy
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -117,10 +118,11 @@ func TestExternalColumnsFromTheFiles(t *testing.T) {
 		t.Fatalf("tables %v, %v", tables, err)
 	}
 	table := tables[0]
-	if table.Schema != "main" || table.Name != "types" || len(table.External.Files) != 1 || !filepath.IsAbs(table.External.Files[0].Path) {
+	files := filesOf(t, table)
+	if table.Schema != "main" || table.Name != "types" || len(files) != 1 || !filepath.IsAbs(files[0].Path) {
 		t.Errorf("table %+v", table)
 	}
-	if p := table.External.Partitions; len(p) != 2 || p[0].Name != "region" || p[1].Name != "y" || p[0].Type != "VARCHAR" || *table.External.Files[0].Values[1] != "7" {
+	if p := table.External.Partitions; len(p) != 2 || p[0].Name != "region" || p[1].Name != "y" || p[0].Type != "VARCHAR" || *files[0].Values[1] != "7" {
 		t.Errorf("partitions %+v", p)
 	}
 	declared := map[string]string{}
@@ -192,7 +194,7 @@ func TestExternalRefusals(t *testing.T) {
 	// Declared columns need no file, and the table then has no rows.
 	l.must(t, `CREATE EXTERNAL TABLE later (id INTEGER) STORED AS PARQUET LOCATION 't/none' PARTITIONED BY (d DATE) WITH (CONNECTION = 'dest')`)
 	tables, err := l.service.Tables(t.Context(), "shop")
-	if err != nil || len(tables) != 2 || len(tables[0].External.Files) != 0 || len(tables[0].Columns) != 2 {
+	if err != nil || len(tables) != 2 || len(filesOf(t, tables[0])) != 0 || len(tables[0].Columns) != 2 {
 		t.Errorf("tables %+v, %v", tables, err)
 	}
 }
@@ -213,7 +215,7 @@ func TestExternalFiles(t *testing.T) {
 		t.Fatalf("tables %v, %v", tables, err)
 	}
 	got := map[string]bool{}
-	for _, f := range tables[0].External.Files {
+	for _, f := range filesOf(t, tables[0]) {
 		value := "null"
 		if f.Values[0] != nil {
 			value = "=" + *f.Values[0]
@@ -234,12 +236,73 @@ func TestExternalFiles(t *testing.T) {
 	if !reflect.DeepEqual(rows, [][]string{{"2"}}) || scans[0].Opened != 1 {
 		t.Errorf("the NULL partition: %v, %+v", rows, scans)
 	}
-	// A name that an engine would expand takes the table away, not the database's other tables.
+	// A name that an engine would expand takes the table away.
 	if err := touch("p=a/[x].parquet")(filepath.Join(l.root, "t", "x")); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err := l.service.Tables(t.Context(), "shop"); err != nil || len(tables) != 0 {
-		t.Errorf("tables %v, %v", tables, err)
+	if _, _, err := l.run(t, l.who, `SELECT * FROM rt`); kindOf(err) != string(KindPath) || !strings.Contains(err.Error(), "rt cannot be read") {
+		t.Errorf("a pattern in a name: %v", err)
+	}
+}
+
+func filesOf(t *testing.T, table sqlguard.Table) []sqlguard.ExternalFile {
+	t.Helper()
+	files, err := table.External.Files(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// A folder in trouble, or one that a COPY publishes right now, stops the statements that read it and no others.
+func TestExternalTroubleStaysWithItsTable(t *testing.T) {
+	l := newExternalLab(t)
+	for _, name := range []string{"good", "bad", "busy"} {
+		l.must(t, `COPY (SELECT 1 AS id) TO LAKE 't/`+name+`' WITH (CONNECTION = 'dest')`)
+		l.must(t, `CREATE EXTERNAL TABLE `+name+` STORED AS PARQUET LOCATION 't/`+name+`' WITH (CONNECTION = 'dest')`)
+	}
+	if err := os.RemoveAll(filepath.Join(l.root, "t", "bad")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("good", filepath.Join(l.root, "t", "bad")); err != nil {
+		t.Fatal(err)
+	}
+	release, err := l.service.locks.acquire(t.Context(), filepath.Join(l.root, "t", "busy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`SELECT 1`, `SELECT count(*) FROM items`, `SELECT * FROM good`} {
+		l.must(t, text)
+	}
+	_, _, err = l.run(t, l.who, `SELECT * FROM bad`)
+	if f := fault.Public(err); f.Code != fault.Invalid || !strings.Contains(f.Msg, "external table bad cannot be read") || strings.Contains(f.Msg, l.root) {
+		t.Errorf("%+v", f)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.src.Approve(gone, `SELECT * FROM busy`, sqlguard.ReadOnly, mayRead(l.who, "shop")); fault.CodeOf(err) != fault.Canceled {
+		t.Errorf("while it is published, after the caller left: %v", err)
+	}
+	release()
+	l.must(t, `SELECT * FROM busy`)
+}
+
+func TestExplainCopyOfAnExternalTable(t *testing.T) {
+	l := newExternalLab(t)
+	l.must(t, `COPY (SELECT i AS id, 'eu' AS region FROM range(3) r(i)) TO LAKE 't/x' WITH (CONNECTION = 'dest', PARTITION_BY = (region))`)
+	l.must(t, `CREATE EXTERNAL TABLE rt STORED AS PARQUET LOCATION 't/x' WITH (CONNECTION = 'dest')`)
+	stmt, err := sqlguard.Classify(`EXPLAIN COPY (SELECT id, region FROM rt WHERE region = 'eu' -- all
+		) TO LAKE 't/y' WITH (CONNECTION = 'dest')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := l.service.Explain(t.Context(), l.who, l.src, *stmt.Copy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []PlanColumn{{"id", "INT64 Int(bitWidth=64, isSigned=true)", false}, {"region", "BYTE_ARRAY String", false}}
+	if !reflect.DeepEqual(plan.Columns, want) {
+		t.Errorf("columns %+v", plan.Columns)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
+
+	"sluice/fault"
 )
 
 // locks are the publish locks of this process: one holder at a time for a folder, what is below it and what is above.
@@ -49,4 +52,52 @@ func (l *locks) release(folder string) {
 	delete(l.held, folder)
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// runs counts the COPYs under way, so that Close can wait for them.
+type runs struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   chan struct{} // closed when closed is set and n is 0
+}
+
+func newRuns() *runs { return &runs{idle: make(chan struct{})} }
+
+// begin counts one more; the caller must call leave, once.
+func (r *runs) begin() (leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		busy := fault.New(fault.Busy, "lakecopy.Copy", "the server is stopping; ask again when it is back")
+		busy.RetryAfter = 10 * time.Second
+		return nil, busy
+	}
+	r.n++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.n--; r.n == 0 && r.closed {
+			close(r.idle)
+		}
+	}, nil
+}
+
+// end lets none begin any more and waits for the others, but not longer than patience.
+func (r *runs) end(patience time.Duration) error {
+	r.mu.Lock()
+	if !r.closed {
+		if r.closed = true; r.n == 0 {
+			close(r.idle)
+		}
+	}
+	r.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-r.idle:
+		return nil
+	case <-timer.C:
+		return fault.New(fault.Busy, "lakecopy.Close", "a COPY still runs after %s; the next start settles it", patience)
+	}
 }

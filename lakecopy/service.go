@@ -56,6 +56,8 @@ type Service struct {
 	now         func() time.Time
 	newID       func() string
 	locks       *locks
+	runs        *runs
+	patience    time.Duration // of Close; smaller in tests
 	mem         memory.Allocator
 	holdBytes   int64 // smaller in tests
 }
@@ -77,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 func open(ctx context.Context, cfg Config, openDir func(string) (folder, error)) (*Service, error) {
 	s := &Service{
 		connections: slices.Clone(cfg.Connections), lakes: map[string]*lake{}, journal: cfg.Journal, now: cfg.Now, newID: cfg.NewID,
-		locks: newLocks(), mem: memory.DefaultAllocator, holdBytes: holdBytes,
+		locks: newLocks(), runs: newRuns(), patience: settleTime, mem: memory.DefaultAllocator, holdBytes: holdBytes,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -108,6 +110,9 @@ func (s *Service) openLake(c Connection, openDir func(string) (folder, error)) e
 	if s.lakes[c.Name] != nil {
 		return fmt.Errorf("connection %s is there twice", c.Name)
 	}
+	if err := c.patterns(); err != nil {
+		return err
+	}
 	root, err := c.Root()
 	if fault.CodeOf(err) == fault.Unimplemented {
 		s.lakes[c.Name] = &lake{Connection: c, closed: err}
@@ -124,9 +129,10 @@ func (s *Service) openLake(c Connection, openDir func(string) (folder, error)) e
 	return nil
 }
 
-// Close closes the lakes' folders. No COPY may be running.
+// Close lets no new COPY begin, waits for those that run, for 30 s at most, and closes the lakes' folders. When it
+// returns nil, every run is settled and the Journal may be closed. A caller who cannot wait cancels the runs' contexts first.
 func (s *Service) Close() error {
-	var errs []error
+	errs := []error{s.runs.end(s.patience)}
 	for _, lake := range s.lakes {
 		if lake.dir != nil {
 			errs = append(errs, lake.dir.Close())

@@ -210,7 +210,7 @@ func newCrashLab(t *testing.T) *crashLab {
 	t.Cleanup(func() { journal.Close() })
 	return &crashLab{
 		t: t, root: t.TempDir(), store: journal, now: time.Now(),
-		who: access.Principal{KeyID: "k1", Owner: access.BootstrapOwner, Role: access.ReadWrite},
+		who: access.Principal{KeyID: "k1", Owner: access.BootstrapOwner, Role: access.Admin},
 	}
 }
 

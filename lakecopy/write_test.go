@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 
+	"sluice/fault"
 	"sluice/sqlguard"
 )
 
@@ -305,5 +307,67 @@ func TestConcurrentOverwrites(t *testing.T) {
 	}
 	if perFolder["t/region=eu"] != 1 || perFolder["t/region=us"] != 1 || len(perFolder) != 2 {
 		t.Errorf("files per folder %v", perFolder)
+	}
+}
+
+// Close must not let the Journal be closed under a run that still has to record how it ended.
+func TestCloseWaitsForRuns(t *testing.T) {
+	l := newCrashLab(t)
+	service := l.start(&steps{})
+	src := regions(memory.DefaultAllocator, 1, "eu", "us")
+	defer src.release()
+	inside, release := make(chan struct{}), make(chan struct{})
+	src.onBatch = func(i int) {
+		if i == 0 {
+			close(inside)
+			<-release
+		}
+	}
+	copied, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := service.Copy(t.Context(), l.who, src, statement("t"), "COPY")
+		copied <- err
+	}()
+	<-inside
+	go func() { closed <- service.Close() }()
+	src2 := regions(memory.DefaultAllocator, 1, "eu")
+	defer src2.release()
+	for { // Close has begun when no new run may
+		if _, err := service.Copy(t.Context(), l.who, src2, statement("u"), "COPY"); err != nil {
+			if fault.CodeOf(err) != fault.Busy {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	select {
+	case err := <-closed:
+		t.Fatalf("Close did not wait: %v", err)
+	default:
+	}
+	close(release)
+	if err := <-copied; err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	runs, err := l.store.UnsettledRuns(t.Context())
+	if err != nil || len(runs) != 0 {
+		t.Errorf("unsettled %v, %v", runs, err)
+	}
+}
+
+func TestCloseDoesNotWaitForEver(t *testing.T) {
+	l := newCrashLab(t)
+	service := l.start(&steps{})
+	leave, err := service.runs.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	service.patience = time.Nanosecond
+	if err := service.Close(); fault.CodeOf(err) != fault.Busy {
+		t.Errorf("%v", err)
 	}
 }

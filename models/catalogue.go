@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -29,18 +28,20 @@ type Catalogue struct {
 	Models     []Entry  `yaml:"models"`
 }
 
-// Entry is a model of the catalogue. Zero fields leave the choice to the scheduler.
+// Entry is a model of the catalogue.
 type Entry struct {
-	Name      string     `yaml:"name"`
-	Roles     []string   `yaml:"roles"`
-	Source    string     `yaml:"source"`     // where a pull gets it; "": its name in the first registry
-	Size      Bytes      `yaml:"size"`       // of the download
-	MinMemory Bytes      `yaml:"min_memory"` // of the machine
-	NumCtx    int        `yaml:"num_ctx"`
-	Parallel  int        `yaml:"parallel"`
-	KeepAlive *KeepAlive `yaml:"keep_alive"`
-	Pin       bool       `yaml:"pin"`
-	Devices   []int      `yaml:"devices"`
+	Name      string   `yaml:"name"`
+	Roles     []string `yaml:"roles"`
+	Source    string   `yaml:"source"`     // where a pull gets it; "": its name in the first registry
+	Size      Bytes    `yaml:"size"`       // of the download
+	MinMemory Bytes    `yaml:"min_memory"` // of the machine
+
+	// What a model may be given later. A setting that nobody obeys is refused, so that nobody relies on it.
+	NumCtx    any `yaml:"num_ctx"`
+	Parallel  any `yaml:"parallel"`
+	KeepAlive any `yaml:"keep_alive"`
+	Pin       any `yaml:"pin"`
+	Devices   any `yaml:"devices"`
 }
 
 // LoadCatalogue reads models.yaml from a file.
@@ -102,25 +103,16 @@ func (c Catalogue) validate() error {
 				bad("model %s: invalid source %q", e.Name, e.Source)
 			}
 		}
-		if e.NumCtx < 0 || e.Parallel < 0 {
-			bad("model %s: num_ctx and parallel must not be negative", e.Name)
+		for _, later := range []struct {
+			key   string
+			value any
+		}{{"num_ctx", e.NumCtx}, {"parallel", e.Parallel}, {"keep_alive", e.KeepAlive}, {"pin", e.Pin}, {"devices", e.Devices}} {
+			if later.value != nil {
+				bad("models.%s.%s is not there in this version", e.Name, later.key)
+			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Entry finds a model by a name as clients write it, or gives nil.
-func (c Catalogue) Entry(name string) *Entry {
-	want, err := parseName(name)
-	if err != nil {
-		return nil
-	}
-	for i := range c.Models {
-		if n, err := parseName(c.Models[i].Name); err == nil && n.EqualFold(want) {
-			return &c.Models[i]
-		}
-	}
-	return nil
 }
 
 // Default is the first model of a role that is installed and fits into the memory; 0 bytes is not known, and everything
@@ -178,25 +170,4 @@ func (b Bytes) String() string {
 		}
 	}
 	return strconv.FormatUint(uint64(b), 10) + " B"
-}
-
-// KeepAlive is how long a model stays after its last request: a duration (5m), or seconds as a number. Negative is for ever.
-type KeepAlive time.Duration
-
-// UnmarshalYAML reads a duration or a number of seconds.
-func (k *KeepAlive) UnmarshalYAML(decode func(any) error) error {
-	var text string
-	if err := decode(&text); err != nil {
-		return err
-	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
-		*k = KeepAlive(seconds * float64(time.Second))
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("%q is neither a duration such as 5m nor a number of seconds", text)
-	}
-	*k = KeepAlive(d)
-	return nil
 }

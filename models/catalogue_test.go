@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sluice/fault"
 )
@@ -61,19 +60,23 @@ func TestCommittedCatalogue(t *testing.T) {
 			}
 		})
 	}
-	if e := c.Entry("ALL-MINILM:latest"); e == nil || e.Name != "all-minilm" || e.Size.String() != "46 MB" {
-		t.Errorf("found by another spelling: %+v", e)
+	if last := c.Models[len(c.Models)-1]; last.Name != "all-minilm" || last.Size.String() != "46 MB" {
+		t.Errorf("the last is %+v", last)
 	}
 }
 
 func TestLoadCatalogue(t *testing.T) {
 	rows := map[string]struct{ text, err string }{
-		"all fields":                {text: "registries: [a.example]\nmodels:\n  - {name: 'x:1b', roles: [chat], num_ctx: 8192, parallel: 2, keep_alive: 10m, pin: true, devices: [0, 1], min_memory: 1.5GiB, size: 2 GB}\n"},
+		"all fields":                {text: "registries: [a.example]\nmodels:\n  - {name: 'x:1b', roles: [chat], min_memory: 1.5GiB, size: 2 GB}\n"},
 		"an unknown key":            {text: "models:\n  - name: x\n    roles: [chat]\n    rolls: [chat]\n", err: `line 4: unknown field "rolls"`},
 		"an unknown key at the top": {text: "models: []\nregistry: a\n", err: `line 2: unknown field "registry"`},
-		"a wrong type":              {text: "models:\n  - name: x\n    roles: [chat]\n    num_ctx: many\n", err: "line 4"},
+		"a wrong type":              {text: "models:\n  - name: x\n    roles: [chat]\n    source: [a]\n", err: "line 4"},
+		"a context":                 {text: "models:\n  - {name: x, roles: [chat], num_ctx: 8192}\n", err: "models.x.num_ctx is not there in this version"},
+		"a number of sequences":     {text: "models:\n  - {name: x, roles: [chat], parallel: 2}\n", err: "models.x.parallel is not there in this version"},
+		"a keep_alive":              {text: "models:\n  - {name: x, roles: [chat], keep_alive: 10m}\n", err: "models.x.keep_alive is not there in this version"},
+		"a pin":                     {text: "models:\n  - {name: 'x:1b', roles: [chat], pin: false}\n", err: "models.x:1b.pin is not there in this version"},
+		"devices":                   {text: "models:\n  - {name: x, roles: [chat], devices: [0, 1]}\n", err: "models.x.devices is not there in this version"},
 		"a size without sense":      {text: "models:\n  - name: x\n    roles: [chat]\n    size: big\n", err: `"big" is not a size`},
-		"a duration without sense":  {text: "models:\n  - name: x\n    roles: [chat]\n    keep_alive: soon\n", err: `"soon" is neither`},
 		"not YAML":                  {text: "models: [\n", err: "line"},
 		"all mistakes at once":      {text: "registries: [a/b]\nmodels:\n  - {name: '../x', roles: [chat]}\n  - {name: y, roles: [poet]}\n  - {name: Y, roles: []}\n", err: "registry"},
 	}
@@ -99,11 +102,22 @@ func TestLoadCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := c.Models[0]
-			if e.MinMemory != 3<<29 || e.Size != 2e9 || *e.KeepAlive != KeepAlive(10*time.Minute) || !e.Pin || e.NumCtx != 8192 || len(e.Devices) != 2 {
+			if e.MinMemory != 3<<29 || e.Size != 2e9 || e.Name != "x:1b" {
 				t.Errorf("got %+v", e)
 			}
 		})
 	}
 	_, err := LoadCatalogue(filepath.Join(t.TempDir(), "none"))
 	wantFault(t, err, fault.NotFound, "cannot be read")
+}
+
+func TestSameName(t *testing.T) {
+	for pair, want := range map[[2]string]bool{
+		{"x", "X:latest"}: true, {"all-minilm", "registry.ollama.ai/library/ALL-MINILM"}: true, {"a/x:1b", "A/x:1B"}: true,
+		{"x", "x:1b"}: false, {"x", "a/x"}: false, {"x", "y"}: false, {"", ""}: false, {"../x", "../x"}: false, {"x", ""}: false,
+	} {
+		if got := SameName(pair[0], pair[1]); got != want || SameName(pair[1], pair[0]) != want {
+			t.Errorf("%q and %q: %v", pair[0], pair[1], got)
+		}
+	}
 }

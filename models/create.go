@@ -73,6 +73,11 @@ func (s *Store) Create(ctx context.Context, req CreateRequest, progress func(api
 func (s *Store) replace(name model.Name, mf *manifest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.replaceLocked(name, mf)
+}
+
+// replaceLocked is replace for a caller that holds s.mu.
+func (s *Store) replaceLocked(name model.Name, mf *manifest) error {
 	name, ok := s.existing(name)
 	var old *manifest
 	if ok {
@@ -183,7 +188,7 @@ func (b *builder) fromModel(from string) error {
 		b.pin(d)
 		// only now that it is pinned does "it is there" hold
 		if !b.store.HasBlob(d) {
-			return fault.New(fault.NotFound, "models.Create", "model '%s' not found", from)
+			return fault.New(fault.NotFound, "models.Create", "model '%s' not found", shown(from))
 		}
 		l.Digest, l.From = d, m.Name
 		b.layers = append(b.layers, l)

@@ -20,6 +20,17 @@ func parseName(s string) (model.Name, error) {
 	return n, nil
 }
 
+// SameName tells whether two names, as clients write them, are of one model: the case does not count, and host, namespace
+// and tag need not be written where they are the usual ones (:latest).
+func SameName(a, b string) bool {
+	x, err := parseName(a)
+	if err != nil {
+		return false
+	}
+	y, err := parseName(b)
+	return err == nil && x.EqualFold(y)
+}
+
 // existing gives the spelling under which a name is installed, and whether it is. Names are case-insensitive, the
 // folders of a file system often are not.
 func (s *Store) existing(n model.Name) (model.Name, bool) {

@@ -82,8 +82,17 @@ func (o *Options) merge(from map[string]any) (unknown []string, err error) {
 			return nil, fault.New(fault.Invalid, "models.Options", "option %q must be of type %s", key, want)
 		}
 	}
+	if len(o.Stop) > maxStops || slices.ContainsFunc(o.Stop, func(s string) bool { return len(s) > maxStop }) {
+		return nil, fault.New(fault.Invalid, "models.Options", "option \"stop\" may hold at most %d texts of %d bytes", maxStops, maxStop)
+	}
 	return unknown, nil
 }
+
+// Each stop text is looked for after each token.
+const (
+	maxStops = 64
+	maxStop  = 1 << 10
+)
 
 // set puts a value into a field. It gives the type that it wanted when the value has another.
 func set(field, v any) (want string) {

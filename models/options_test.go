@@ -3,6 +3,7 @@ package models
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"sluice/fault"
@@ -63,6 +64,22 @@ func TestOptions(t *testing.T) {
 }
 
 // TestDefaultOptions holds Ollama's defaults (reference: api/types.go of 0.17.4).
+func TestStopsAreBounded(t *testing.T) {
+	m := &Model{}
+	many := make([]any, maxStops+1)
+	for i := range many {
+		many[i] = "x"
+	}
+	for name, stop := range map[string]any{"too many": many, "too long": []any{strings.Repeat("x", maxStop+1)}} {
+		if _, _, err := m.Options(map[string]any{"stop": stop}); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := m.Options(map[string]any{"stop": many[:maxStops]}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDefaultOptions(t *testing.T) {
 	want := Options{
 		NumKeep: 4, Seed: -1, NumPredict: -1, TopK: 40, TopP: 0.9, MinP: 0, TypicalP: 1, RepeatLastN: 64, Temperature: 0.8,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/template/parse"
 
 	"github.com/ollama/ollama/api"
@@ -60,7 +61,7 @@ func (m *Model) GeneratePrompt(prompt, system, tmplText, suffix string) (string,
 		if !takes(tmpl, "suffix") {
 			return "", fault.New(fault.Invalid, "models.GeneratePrompt", "%q does not support insert", m.Name)
 		}
-		return render(tmpl, template.Values{Prompt: prompt, Suffix: suffix})
+		return renderWithin(tmpl, tmplText, template.Values{Prompt: prompt, Suffix: suffix})
 	}
 	var messages []api.Message
 	if system != "" {
@@ -70,7 +71,15 @@ func (m *Model) GeneratePrompt(prompt, system, tmplText, suffix string) (string,
 	if tmplText == "" {
 		return m.Prompt(messages)
 	}
-	return render(tmpl, template.Values{Messages: m.conversation(messages)})
+	return renderWithin(tmpl, tmplText, template.Values{Messages: m.conversation(messages)})
+}
+
+// renderWithin renders a request's template, "" none, unless it could grow beyond what any context holds.
+func renderWithin(tmpl *template.Template, text string, values template.Values) (string, error) {
+	if text != "" && mayGrow(text, values) > maxPrompt {
+		return "", fault.New(fault.Invalid, "models.GeneratePrompt", "the template and the prompt together could be longer than %d MiB", maxPrompt>>20)
+	}
+	return render(tmpl, values)
 }
 
 // conversation puts the model's messages and, where it is wanted, its system prompt before a request's. It is a copy: the
@@ -166,63 +175,81 @@ func requestTemplate(text string) (*template.Template, error) {
 		if part.Tree == nil || part.Root == nil {
 			continue
 		}
-		if what := forbidden(part.Root); what != "" {
+		if what := forbidden(part.Root, false); what != "" {
 			return nil, fault.New(fault.Invalid, "models.GeneratePrompt", "template error: %s may not be used in a request's template", what)
 		}
 	}
 	return t, nil
 }
 
-// ranged are the lists that a request's template may go through.
-var ranged = []string{"Messages", "ToolCalls", "Tools", "Images"}
+// ranged are the lists that a request's template may go through, and callable the functions that it may use: none of them
+// makes a longer text out of its arguments, as print, json and html do.
+var (
+	ranged   = []string{"Messages", "ToolCalls", "Tools", "Images"}
+	callable = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index", "slice", "currentDate"}
+)
 
-// forbidden names the first thing below n that a request's template may not use, or gives "".
-func forbidden(n parse.Node) string {
+// forbidden names the first thing below n that a request's template may not use, or gives "". Lists do not nest: sixty
+// {{range}} in each other over two messages are 2^60 steps that write nothing and cannot be stopped.
+func forbidden(n parse.Node, inRange bool) string {
 	switch n := n.(type) {
 	case *parse.ListNode:
 		if n == nil {
 			return ""
 		}
-		return firstForbidden(n.Nodes)
+		return firstForbidden(inRange, n.Nodes...)
 	case *parse.TemplateNode:
 		return "{{template}}"
 	case *parse.RangeNode:
-		if !overMessages(n.Pipe) {
+		switch {
+		case !overMessages(n.Pipe):
 			return "{{range}} over anything but the messages"
+		case inRange:
+			return "a {{range}} in another"
 		}
-		return firstForbidden([]parse.Node{n.Pipe, n.List, n.ElseList})
+		return firstForbidden(true, n.Pipe, n.List, n.ElseList)
 	case *parse.IfNode:
-		return firstForbidden([]parse.Node{n.Pipe, n.List, n.ElseList})
+		return firstForbidden(inRange, n.Pipe, n.List, n.ElseList)
 	case *parse.WithNode:
-		return firstForbidden([]parse.Node{n.Pipe, n.List, n.ElseList})
+		return firstForbidden(inRange, n.Pipe, n.List, n.ElseList)
 	case *parse.ActionNode:
-		return forbidden(n.Pipe)
+		return forbidden(n.Pipe, inRange)
 	case *parse.PipeNode:
 		if n == nil {
 			return ""
 		}
 		for _, c := range n.Cmds {
-			if what := firstForbidden(c.Args); what != "" {
+			if what := firstForbidden(inRange, c.Args...); what != "" {
 				return what
 			}
 		}
 	case *parse.ChainNode:
-		return forbidden(n.Node)
+		return forbidden(n.Node, inRange)
 	case *parse.IdentifierNode:
-		if n.Ident == "printf" || n.Ident == "call" {
+		if !slices.Contains(callable, n.Ident) {
 			return n.Ident
 		}
 	}
 	return ""
 }
 
-func firstForbidden(nodes []parse.Node) string {
+func firstForbidden(inRange bool, nodes ...parse.Node) string {
 	for _, n := range nodes {
-		if what := forbidden(n); what != "" {
+		if what := forbidden(n, inRange); what != "" {
 			return what
 		}
 	}
 	return ""
+}
+
+// mayGrow is the most that a request's template can write: each action once for each message, with all texts each
+// time. The writer's limit alone is too late, as a template without messages is rendered into memory first.
+func mayGrow(text string, values template.Values) int {
+	total, messages := len(values.Prompt)+len(values.Suffix), max(1, len(values.Messages))
+	for _, m := range values.Messages {
+		total += len(m.Content) + len(m.Thinking)
+	}
+	return len(text)*messages + strings.Count(text, "{{")*messages*total
 }
 
 func overMessages(p *parse.PipeNode) bool {

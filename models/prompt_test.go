@@ -160,6 +160,10 @@ func TestGeneratePrompt(t *testing.T) {
 		"one that calls itself":             {model: m, prompt: "x", template: `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`, err: "{{template}}"},
 		"one that pads":                     {model: m, prompt: "x", template: `{{ printf "%1000000d" 1 }}`, err: "printf"},
 		"one that pads inside another call": {model: m, prompt: "x", template: `{{ len (printf "%1000000d" 1) }}`, err: "printf"},
+		"one that doubles a text":           {model: m, prompt: "x", template: "{{$a := \"0123456789abcdef\"}}" + strings.Repeat("{{$a = print $a $a}}", 40), err: "print"},
+		"one that doubles escapes":          {model: m, prompt: "x", template: "{{$a := .Prompt}}{{$a = json $a}}", err: "json"},
+		"ranges in each other":              {model: m, prompt: "x", system: "y", template: strings.Repeat("{{range $.Messages}}", 60) + strings.Repeat("{{end}}", 60), err: "in another"},
+		"a short one on a long prompt":      {model: m, prompt: strings.Repeat("x", 1<<20), template: strings.Repeat("{{.Prompt}}", 4500), err: "could be longer"},
 		"a template longer than any":        {model: m, prompt: "x", template: strings.Repeat("x", maxRequestTemplate+1), err: "longer"},
 	}
 	for name, row := range rows {

@@ -23,27 +23,16 @@ func (s *Store) Copy(src, dst string) error {
 	defer s.mu.Unlock()
 	from, ok := s.existing(from)
 	if !ok {
-		return fault.New(fault.NotFound, "models.Copy", "model %q not found", src)
+		return fault.New(fault.NotFound, "models.Copy", "model %q not found", shown(src))
 	}
 	mf, err := s.readManifest(from)
 	if err != nil {
 		return broken(from, err)
 	}
-	to, replaces := s.existing(to)
-	if to == from {
+	if have, _ := s.existing(to); have == from {
 		return nil
 	}
-	var old *manifest
-	if replaces {
-		old, _ = s.readManifest(to) // one that cannot be read is replaced all the same
-	}
-	if err := s.writeManifest(to, mf); err != nil {
-		return fmt.Errorf("models: %w", err)
-	}
-	if old != nil {
-		return s.removeUnused(old.all())
-	}
-	return nil
+	return s.replaceLocked(to, mf)
 }
 
 // Delete removes a model and the blobs that no other model uses. NotFound: `model 'x' not found`. A model that is loaded
@@ -57,7 +46,7 @@ func (s *Store) Delete(name string) error {
 	defer s.mu.Unlock()
 	n, ok := s.existing(n)
 	if !ok {
-		return fault.New(fault.NotFound, "models.Delete", "model '%s' not found", name)
+		return fault.New(fault.NotFound, "models.Delete", "model '%s' not found", shown(name))
 	}
 	mf, err := s.readManifest(n)
 	if err != nil { // a broken manifest can be removed, its layers are unknown

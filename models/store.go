@@ -77,11 +77,20 @@ func (s *Store) List() ([]*Model, error) {
 	return out, nil
 }
 
+// shown is a caller's name as a message may repeat it: messages are logged, and a name may be megabytes long.
+func shown(name string) string {
+	const most = 200
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}
+
 // Get finds a model by a name as clients write it: any case, tag and namespace optional. NotFound: `model 'x' not found`.
 // A model whose files are damaged or of a kind that cannot be served is Invalid or Unimplemented, with the reason.
 func (s *Store) Get(name string) (*Model, error) {
 	missing := func(err error) error {
-		return fault.Wrap(err, fault.NotFound, "models.Get", "model '%s' not found", name)
+		return fault.Wrap(err, fault.NotFound, "models.Get", "model '%s' not found", shown(name))
 	}
 	n, err := parseName(name)
 	if err != nil {

@@ -9,4 +9,5 @@
 // Nothing here has state.
 //
 //	what a table looks like to the model    card.go
+//	names as the model must write them      identifier.go
 package rag

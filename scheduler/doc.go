@@ -8,10 +8,14 @@
 // lease, however late requests come; never more than MaxLoaded runners are alive; a waiting model gets its turn although
 // another one is asked for all the time (policy.go says when); every wait ends with its context.
 //
+// How a model is loaded is decided by the request that makes it load. A later one that asks for a larger num_ctx has it
+// loaded again; its num_gpu, num_batch, num_thread and use_mmap are ignored while the model is loaded.
+//
 //	settings and their defaults       config.go
 //	who is next, who is evicted       policy.go   pure, table-tested
 //	a runner's life as a table        state.go    drawn in testdata/states.golden
 //	queue, keep-alive, leases         loop.go     the owner
 //	starting, loading, watching       life.go
+//	from options to a runner's call   generate.go
 //	what callers see                  scheduler.go
 package scheduler

@@ -141,7 +141,7 @@ func (l *loop) move(in *instance, e Event, reason string) bool {
 	if to == Loading || to == Ready || e == Evict || e == Failed || (e == Exited && in.state != Stopping) {
 		log = l.cfg.Log.Info
 	}
-	log("runner", "model", in.model.Name, "from", in.state, "event", e, "to", to, "reason", reason, "in_flight", in.inFlight)
+	log("runner", "model", in.model.Name, "from", in.state.String(), "event", e.String(), "to", to.String(), "reason", reason, "in_flight", in.inFlight)
 	in.state = to
 	if to != Ready {
 		l.idle.Remove(in.path)
@@ -243,7 +243,7 @@ func (l *loop) isAwaited(path string) bool {
 func (l *loop) grant(act action) {
 	w, in := l.queue[act.waiter], l.runners[act.path]
 	l.queue = slices.Delete(l.queue, act.waiter, act.waiter+1)
-	lease := &Lease{runner: in.runner, report: in.report, waited: time.Since(w.since)}
+	lease := &Lease{runner: in.runner, report: in.report, loading: max(0, in.readyAt.Sub(w.since))}
 	lease.release = func() { l.s.tell(func(l *loop) { l.release(in) }) }
 	if !w.answer(answer{lease: lease}) {
 		return

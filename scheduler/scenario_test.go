@@ -207,6 +207,7 @@ func cmpOr(a, b string) string {
 }
 
 func (s *scenario) lease(ctx context.Context, id string, want Want) {
+	begin := time.Now()
 	lease, err := s.sched.Lease(ctx, want)
 	if err != nil {
 		s.note("lease %s: %s: %s%s", id, fault.CodeOf(err), publicText(err), retry(err))
@@ -217,7 +218,7 @@ func (s *scenario) lease(ctx context.Context, id string, want Want) {
 	s.mu.Lock()
 	s.leases[id] = lease
 	s.mu.Unlock()
-	s.note("lease %s: %s ctx=%d after %s", id, f.name, lease.Report().NumCtx, lease.LoadDuration())
+	s.note("lease %s: %s ctx=%d after %s", id, f.name, lease.Report().NumCtx, time.Since(begin))
 }
 
 func publicText(err error) string {

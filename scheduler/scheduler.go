@@ -27,7 +27,7 @@ type Want struct {
 type Lease struct {
 	runner  Runner
 	report  runner.LoadReport
-	waited  time.Duration
+	loading time.Duration
 	once    sync.Once
 	release func()
 }
@@ -38,8 +38,9 @@ func (l *Lease) Runner() Runner { return l.runner }
 // Report of the load.
 func (l *Lease) Report() runner.LoadReport { return l.report }
 
-// LoadDuration is how long this request waited for its model.
-func (l *Lease) LoadDuration() time.Duration { return l.waited }
+// LoadDuration is how long this request waited until its model was loaded: 0 when it was, however long the request then
+// waited for others on it.
+func (l *Lease) LoadDuration() time.Duration { return l.loading }
 
 // Release gives the lease back. Calling it again does nothing.
 func (l *Lease) Release() { l.once.Do(l.release) }
@@ -112,7 +113,7 @@ func errStopped() error {
 // waitError classifies the end of a caller's wait.
 func waitError(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // the cause may be a name for this time limit
 		return &fault.Error{
 			Code: fault.Busy, Op: "scheduler.Lease", Msg: "no model became free in time, please try again", RetryAfter: retryAfter, Err: cause,
 		}
@@ -164,13 +165,4 @@ func (s *Scheduler) Loaded(ctx context.Context) ([]Loaded, error) {
 		return nil, err
 	}
 	return <-out, nil // the owner answers in the same step
-}
-
-// Sampling hands a model's options on to its runner.
-func Sampling(o models.Options) runner.Sampling {
-	return runner.Sampling{
-		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP,
-		RepeatLastN: o.RepeatLastN, RepeatPenalty: o.RepeatPenalty, PresencePenalty: o.PresencePenalty, FrequencyPenalty: o.FrequencyPenalty,
-		Seed: o.Seed,
-	}
 }

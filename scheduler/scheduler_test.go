@@ -81,8 +81,9 @@ func randomWorkload(t *testing.T, seed uint64) {
 		hold := time.Duration(rnd.IntN(3000)) * time.Millisecond
 		all.Go(func() {
 			defer ended.Add(1)
-			ctx, cancel := context.WithTimeoutCause(context.Background(), patience, context.Canceled)
+			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
+			defer time.AfterFunc(patience, cancel).Stop()
 			lease, err := s.Lease(ctx, want)
 			switch code := fault.CodeOf(err); {
 			case err == nil:
@@ -132,11 +133,11 @@ func randomWorkload(t *testing.T, seed uint64) {
 	if granted.Load() < requests/10 {
 		t.Errorf("only %d of %d requests got a lease: the workload tests nothing", granted.Load(), requests)
 	}
+	synctest.Wait() // a load that nobody waits for any more may be starting
 	if w.most > cfg.MaxLoaded {
 		t.Errorf("%d runners were alive at once, with room for %d", w.most, cfg.MaxLoaded)
 	}
 	t.Logf("granted %d, busy %d, cancelled %d, failed %d", granted.Load(), refused.Load(), cancelled.Load(), failed.Load())
-	synctest.Wait()
 	list, err := s.Loaded(t.Context())
 	if err != nil {
 		t.Error(err)
@@ -173,13 +174,14 @@ func TestSteadyStreamStarvesNobody(t *testing.T) {
 		}
 		<-time.After(30 * time.Second)
 		for range 3 {
+			begin := time.Now()
 			lease, err := s.Lease(ctx, Want{Model: testModel("cold", 0)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			// the turn, the lease in flight, the load
-			if bound := 12 * time.Second; lease.LoadDuration() > bound {
-				t.Errorf("the cold model waited %s, over the bound of %s", lease.LoadDuration(), bound)
+			if bound := 12 * time.Second; time.Since(begin) > bound {
+				t.Errorf("the cold model waited %s, over the bound of %s", time.Since(begin), bound)
 			}
 			lease.Release()
 			<-time.After(5 * time.Second)
@@ -232,6 +234,56 @@ func TestStartFails(t *testing.T) {
 			t.Fatalf("the next request does not try again: %v", err)
 		}
 		lease.Release()
+	})
+}
+
+// TestWaitingForOthersIsNotLoading: load_duration of a request that waits behind another one on a loaded model is 0.
+func TestWaitingForOthersIsNotLoading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.plans["a"] = plan{took: 2 * time.Second}
+		s := started(t, Config{Start: w.start})
+		want := Want{Model: testModel("a", 0)}
+		first, err := s.Lease(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.LoadDuration() != 2*time.Second {
+			t.Errorf("the first waited %s for a load of 2s", first.LoadDuration())
+		}
+		go func() {
+			<-time.After(time.Minute)
+			first.Release()
+		}()
+		begin := time.Now()
+		second, err := s.Lease(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.LoadDuration() != 0 || time.Since(begin) != time.Minute {
+			t.Errorf("after %s in the queue of a loaded model, %s count as loading", time.Since(begin), second.LoadDuration())
+		}
+		second.Release()
+	})
+}
+
+// TestADeadlineIsBusyWhateverItIsCalled: a time limit that has a cause of its own is still a time limit.
+func TestADeadlineIsBusyWhateverItIsCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.plans["a"] = plan{took: time.Hour}
+		s := started(t, Config{Start: w.start, LoadTimeout: 2 * time.Hour})
+		for name, cause := range map[string]error{
+			"none": nil, "a sentence": errors.New("the ask took too long"), "a fault": fault.New(fault.Denied, "test", "no"), "a cancel": context.Canceled,
+		} {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+			_, err := s.Lease(ctx, Want{Model: testModel("a", 0)})
+			cancel()
+			if fault.CodeOf(err) != fault.Busy {
+				t.Errorf("the cause is %s: %v", name, err)
+			}
+			synctest.Wait()
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ package sqlguard
 // allow-listed, grant-checked and deparsed statement. The zero Approved is refused by every source.
 type Approved struct {
 	sql       string
+	shown     string
 	database  string
 	profile   Profile
 	relations []Relation
@@ -20,6 +21,10 @@ type Scan struct {
 
 // SQL is the deparsed text: the only text that may be executed.
 func (a Approved) SQL() string { return a.sql }
+
+// Shown is the text for people and records: the same statement with external tables under their names, where SQL has the
+// paths of their files. It is never executed.
+func (a Approved) Shown() string { return a.shown }
 
 // Database is the name of the source that the statement was approved for.
 func (a Approved) Database() string { return a.database }

@@ -1,5 +1,7 @@
 package sqlguard
 
+import "context"
+
 // Relation names a table or view of a source. Schema is never empty: an unqualified name is resolved before it
 // becomes a Relation ("main" in DuckDB, "public" in PostgreSQL).
 type Relation struct {
@@ -36,8 +38,12 @@ type ForeignKey struct {
 // External is a table whose rows are Parquet files in a lake. The gate replaces its node in the statement by a scan
 // of exactly the files that the WHERE clause does not rule out.
 type External struct {
-	Files      []ExternalFile
 	Partitions []Column // partition columns, in path order; their values come from the path, not from the file
+
+	// Files lists the table's data files of now. The gate calls it once for a statement that names the table and passed
+	// every other check, so what is wrong with a lake is no other statement's trouble. Its error refuses the statement;
+	// a *fault.Error is for the caller.
+	Files func(ctx context.Context) ([]ExternalFile, error)
 }
 
 // ExternalFile is one data file of an external table.

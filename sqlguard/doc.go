@@ -10,6 +10,8 @@
 // A Gate has no state: everything about one statement lives in one walker, on one goroutine.
 //
 //	the order of the steps                   gate.go
+//	what a statement became                  approved.go   only the gate can make one
+//	what the gate is told of a database      catalog.go
 //	size, NUL, UTF-8, odd spaces             bytes.go
 //	which nodes and fields may stand         shape.go     unknown = refused
 //	walking expressions, types               expr.go
@@ -17,6 +19,8 @@
 //	FROM: tables, joins, table functions     from.go
 //	column names                             columns.go
 //	which functions may be called            functions.go, functions_duckdb.go (generated)
+//	what a call may cost                     cost.go, span.go, pattern.go, fold.go
+//	what would show more than a view does    view.go
 //	external tables: pruning, replacing      external.go
 //	deparse, and is it still the same tree   deparse.go
 //	COPY TO LAKE, EXTERNAL TABLE syntax      statement.go, options.go, tokens.go (the one file that imports pg_query)

@@ -19,6 +19,11 @@ type walker struct {
 	seen      map[Relation]bool
 	relations []Relation
 	externals []*externalUse
+	sampled   int // samples around what is being walked
+
+	growth     growth
+	backtracks bool // a pattern takes more than linear time
+	raises     node // the first call of error(…)
 }
 
 func (w *walker) enter(at int) error {
@@ -92,11 +97,20 @@ func (w *walker) special(class string, n node, sc *scope) error {
 		if err := w.function(n); err != nil {
 			return err
 		}
+		if err := w.cost(n, sc); err != nil {
+			return err
+		}
+		if w.raises == nil && fold(str(n, "function_name")) == "error" {
+			w.raises = n
+		}
 		if o := under(n, "order_bys"); o != nil {
 			return w.modifier(o, sc)
 		}
 	case "WINDOW":
 		if err := w.function(n); err != nil {
+			return err
+		}
+		if err := w.cost(n, sc); err != nil {
 			return err
 		}
 		if err := w.orders(list(n, "orders"), sc); err != nil {
@@ -106,6 +120,9 @@ func (w *walker) special(class string, n node, sc *scope) error {
 	case "CAST":
 		return w.typ(n["cast_type"], place(n))
 	case "CONSTANT":
+		if err := w.literalSize(n); err != nil {
+			return err
+		}
 		return w.value(n["value"], place(n))
 	case "COLLATE":
 		if c := str(n, "collation"); !collationName.MatchString(c) {

@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,13 +107,21 @@ func (u *externalUse) partitionColumn(n node, sc *scope) (any, bool, bool) {
 // replaceExternals puts a scan of the files that are left in the place of each external table.
 func (w *walker) replaceExternals(ctx context.Context, g *Gate) ([]Scan, error) {
 	var scans []Scan
+	listed := map[*Table][]ExternalFile{} // a table that is named twice is read as of one moment
 	for _, u := range w.externals {
-		ext := u.table.External
-		keep := make([]bool, len(ext.Files))
+		all, ok := listed[u.table]
+		if !ok {
+			var err error
+			if all, err = u.table.External.Files(ctx); err != nil {
+				return nil, fmt.Errorf("sqlguard: list the files of %s.%s: %w", u.table.Schema, u.table.Name, err)
+			}
+			listed[u.table] = all
+		}
+		keep := make([]bool, len(all))
 		for i := range keep {
 			keep[i] = true
 		}
-		if len(u.conjuncts) > 0 && len(ext.Files) > 0 {
+		if len(u.conjuncts) > 0 && len(all) > 0 {
 			var terms []json.RawMessage
 			for _, c := range u.conjuncts {
 				raw, err := json.Marshal(c)
@@ -121,7 +130,7 @@ func (w *walker) replaceExternals(ctx context.Context, g *Gate) ([]Scan, error) 
 				}
 				terms = append(terms, raw)
 			}
-			pruned, err := g.parser.Prune(ctx, u.table.Name, ext, terms)
+			pruned, err := g.parser.Prune(ctx, u.table.External.Partitions, all, terms)
 			switch {
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
@@ -131,7 +140,7 @@ func (w *walker) replaceExternals(ctx context.Context, g *Gate) ([]Scan, error) 
 			// A failure to prune reads more files than needed; the statement's own WHERE still decides on the rows.
 		}
 		var files []string
-		for i, f := range ext.Files {
+		for i, f := range all {
 			if keep[i] {
 				files = append(files, f.Path)
 			}
@@ -139,7 +148,7 @@ func (w *walker) replaceExternals(ctx context.Context, g *Gate) ([]Scan, error) 
 		if err := w.replace(ctx, g, u, files); err != nil {
 			return nil, err
 		}
-		scans = append(scans, Scan{Relation: u.table.Relation, Opened: len(files), Total: len(ext.Files)})
+		scans = append(scans, Scan{Relation: u.table.Relation, Opened: len(files), Total: len(all)})
 	}
 	return scans, nil
 }

@@ -10,7 +10,8 @@ var tableFunctions = []string{"generate_series", "range", "unnest"}
 
 // from decides on a table reference and adds what it brings to the scope. safe tells that dropping rows of it that
 // WHERE would drop anyway cannot change the result: the table is not on the side of an outer join that is filled with
-// NULLs, nor where its neighbours choose among its rows.
+// NULLs, nor where its neighbours choose among its rows. Below a sample nothing is dropped either: a sample is taken of
+// all rows, before WHERE.
 func (w *walker) from(v any, sc *scope, safe bool) error {
 	if v == nil {
 		return nil
@@ -34,10 +35,14 @@ func (w *walker) from(v any, sc *scope, safe bool) error {
 	if err := w.sample(n["sample"]); err != nil {
 		return err
 	}
+	if n["sample"] != nil {
+		w.sampled++
+		defer func() { w.sampled-- }()
+	}
 	alias := str(n, "alias")
 	switch typ {
 	case "BASE_TABLE":
-		return w.table(n, sc, safe && n["sample"] == nil)
+		return w.table(n, sc, safe && w.sampled == 0)
 	case "EXPRESSION_LIST":
 		return w.values(n, sc)
 	case "JOIN":

@@ -38,7 +38,7 @@ type Parser interface {
 	Deparse(ctx context.Context, tree json.RawMessage) (sql string, err error)
 	// Prune evaluates boolean expressions of the tree (all over the given partition columns alone) on each file's
 	// values and returns, for each file, whether it may hold rows.
-	Prune(ctx context.Context, table string, ext *External, exprs []json.RawMessage) ([]bool, error)
+	Prune(ctx context.Context, partitions []Column, files []ExternalFile, exprs []json.RawMessage) ([]bool, error)
 }
 
 // Request is one statement to decide on.
@@ -86,6 +86,15 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	if err := w.statement(stmt); err != nil {
 		return Approved{}, err
 	}
+	if err := w.views(explain); err != nil {
+		return Approved{}, err
+	}
+	shown := ""
+	if len(w.externals) > 0 {
+		if shown, err = g.deparse(ctx, stmt); err != nil {
+			return Approved{}, err
+		}
+	}
 	scans, err := w.replaceExternals(ctx, g)
 	if err != nil {
 		return Approved{}, err
@@ -94,7 +103,10 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	if err != nil {
 		return Approved{}, err
 	}
-	return Approved{sql: sql, database: req.Database, profile: req.Profile, relations: w.relations, scans: scans, explain: explain}, nil
+	if shown == "" {
+		shown = sql
+	}
+	return Approved{sql: sql, shown: shown, database: req.Database, profile: req.Profile, relations: w.relations, scans: scans, explain: explain}, nil
 }
 
 // parse gives the one statement of the text, as the engine's parser has it.

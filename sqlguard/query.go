@@ -118,7 +118,14 @@ func (w *walker) with(v any, outer *scope, ctes *cteScope) (*cteScope, error) {
 
 func (w *walker) selectNode(n node, outer *scope, ctes *cteScope) (columns, error) {
 	sc := &scope{parent: outer, ctes: ctes}
-	if err := w.from(n["from_table"], sc, true); err != nil {
+	if n["sample"] != nil {
+		w.sampled++
+	}
+	err := w.from(n["from_table"], sc, true)
+	if n["sample"] != nil {
+		w.sampled--
+	}
+	if err != nil {
 		return columns{}, err
 	}
 	for _, e := range list(n, "select_list") {

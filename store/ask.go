@@ -32,19 +32,3 @@ func (s *Store) InsertAsk(ctx context.Context, a Ask) error {
 		DurationMs: a.Duration.Milliseconds(), CreatedAt: micros(a.CreatedAt),
 	}))
 }
-
-// Asks lists asks, newest first, limit at most.
-func (s *Store) Asks(ctx context.Context, limit int) ([]Ask, error) {
-	rows, err := s.reader.Asks(ctx, int64(limit))
-	if err != nil {
-		return nil, wrap("list asks", err)
-	}
-	return each(rows, func(row db.Ask) (Ask, error) {
-		return Ask{
-			ID: row.ID, KeyID: row.KeyID, Owner: row.Owner, Database: row.Database, Question: row.Question,
-			WrittenSQL: row.WrittenSql, ExecutedSQL: row.ExecutedSql, Outcome: row.Outcome, Reason: row.Reason,
-			Model: row.Model, ModelCalls: int(row.ModelCalls), Duration: time.Duration(row.DurationMs) * time.Millisecond,
-			CreatedAt: moment(row.CreatedAt),
-		}, nil
-	})
-}

@@ -53,15 +53,9 @@ func (s *Store) DeleteExternal(ctx context.Context, database, name string) (bool
 	return n > 0, wrap("delete an external table", err)
 }
 
-// Externals lists the external tables of a database by name; "" means of all databases.
+// Externals lists the external tables of a database by name.
 func (s *Store) Externals(ctx context.Context, database string) ([]External, error) {
-	var rows []db.ExternalTable
-	var err error
-	if database == "" {
-		rows, err = s.reader.AllExternals(ctx)
-	} else {
-		rows, err = s.reader.Externals(ctx, database)
-	}
+	rows, err := s.reader.Externals(ctx, database)
 	if err != nil {
 		return nil, wrap("list external tables", err)
 	}

@@ -266,13 +266,13 @@ func TestExternals(t *testing.T) {
 	if err := s.InsertExternal(ctx, same); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("the same name in other case: %v", err)
 	}
-	for _, database := range []string{"shop", ""} {
-		if list, err := s.Externals(ctx, database); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], e) {
-			t.Errorf("externals of %q: %+v, %v", database, list, err)
-		}
+	if list, err := s.Externals(ctx, "shop"); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], e) {
+		t.Errorf("externals: %+v, %v", list, err)
 	}
-	if list, err := s.Externals(ctx, "erp"); err != nil || len(list) != 0 {
-		t.Errorf("externals of another database: %+v, %v", list, err)
+	for _, other := range []string{"erp", ""} {
+		if list, err := s.Externals(ctx, other); err != nil || len(list) != 0 {
+			t.Errorf("externals of another database: %+v, %v", list, err)
+		}
 	}
 	if gone, err := s.DeleteExternal(ctx, "shop", "events"); err != nil || !gone {
 		t.Errorf("delete: %v, %v", gone, err)
@@ -296,8 +296,19 @@ func TestAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list, err := s.Asks(ctx, 10); err != nil || !reflect.DeepEqual(list, []Ask{b, a}) {
-		t.Errorf("asks %+v, %v", list, err)
+	for _, want := range []Ask{a, b} {
+		got := Ask{ID: want.ID}
+		var ms, at int64
+		err := s.read.QueryRowContext(ctx, `SELECT key_id, owner, database, question, written_sql, executed_sql, outcome, reason, model, model_calls,
+			duration_ms, created_at FROM asks WHERE id = ?`, want.ID).Scan(&got.KeyID, &got.Owner, &got.Database, &got.Question, &got.WrittenSQL,
+			&got.ExecutedSQL, &got.Outcome, &got.Reason, &got.Model, &got.ModelCalls, &ms, &at)
+		got.Duration, got.CreatedAt = time.Duration(ms)*time.Millisecond, moment(at)
+		if err != nil || got != want {
+			t.Errorf("ask %+v, %v", got, err)
+		}
+	}
+	if err := s.InsertAsk(ctx, a); err == nil {
+		t.Error("an ask was recorded twice")
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"sluice/fault"
@@ -125,21 +123,15 @@ func readRows(ctx context.Context, src source, sql string) ([][]value, error) {
 		return nil, err
 	}
 	defer reader.Release()
-	floats, err := decimals(ctx, src, sql, reader.Schema())
-	if err != nil {
-		return nil, err
-	}
+	fields := reader.Schema().Fields()
 	var rows [][]value
 	for len(rows) < statementRows && reader.Next() {
 		batch := reader.RecordBatch()
 		for i := range int(min(batch.NumRows(), int64(statementRows-len(rows)))) {
 			row := make([]value, batch.NumCols())
 			for c := range row {
-				if row[c], err = cell(batch.Column(c), i); err != nil {
+				if row[c], err = cell(fields[c], batch.Column(c), i); err != nil {
 					return nil, err
-				}
-				if floats[c] && row[c].kind == integer {
-					row[c] = ofFloat(row[c].num)
 				}
 			}
 			rows = append(rows, row)
@@ -157,36 +149,6 @@ func query(ctx context.Context, src source, sql string) (array.RecordReader, err
 		return nil, fault.New(fault.Refused, "eval.rows", "not one SELECT")
 	}
 	return src.Run(ctx, approved)
-}
-
-// decimals finds the columns of the type DECIMAL(38,0), which Arrow cannot tell from HUGEINT: floats to score.py, not
-// integers. The engine is asked, by a statement around the given one, and only when there is such a column.
-func decimals(ctx context.Context, src source, sql string, schema *arrow.Schema) (map[int]bool, error) {
-	var names, asked []string
-	var at []int
-	for c, f := range schema.Fields() {
-		name := "c" + strconv.Itoa(c)
-		names = append(names, name)
-		if ambiguous(f.Type) {
-			at, asked = append(at, c), append(asked, "typeof("+name+")")
-		}
-	}
-	if len(at) == 0 {
-		return nil, nil
-	}
-	reader, err := query(ctx, src, "SELECT "+strings.Join(asked, ", ")+" FROM (\n"+sql+"\n) AS t("+strings.Join(names, ", ")+") LIMIT 1")
-	if err != nil {
-		return nil, fmt.Errorf("eval: ask for the types: %w", err)
-	}
-	defer reader.Release()
-	found := map[int]bool{}
-	for reader.Next() {
-		batch := reader.RecordBatch()
-		for i, c := range at {
-			found[c] = strings.HasPrefix(batch.Column(i).ValueStr(0), "DECIMAL")
-		}
-	}
-	return found, reader.Err()
 }
 
 // reason is an error's first line, as far as it may be shown, in at most 160 characters.

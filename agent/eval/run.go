@@ -89,7 +89,8 @@ func ask(ctx context.Context, cfg Config, who *agent.Agent, judge *Judge, q Ques
 	}
 	started := time.Now()
 	answer, err := who.Ask(ctx, src, ask)
-	if fault.CodeOf(err) == fault.TooLarge { // the prompt does not fit: wrong for this question, and no reason to stop
+	switch fault.CodeOf(err) {
+	case fault.Invalid, fault.TooLarge: // such as a prompt that does not fit: wrong for this question, and no reason to stop
 		answer, err = agent.Answer{Outcome: agent.Failed, Text: fault.Public(err).Msg, ModelCalls: 1}, nil
 	}
 	if err != nil {
@@ -122,26 +123,4 @@ func tell(cfg Config, report Report, of int, line Line, verdict Verdict) error {
 	_, err := fmt.Fprintf(cfg.Progress, "%d/%d %s %s: %d right so far (%.1f %%), %.1f s, %s\n", len(report.Verdicts), of, verdict.ID,
 		line.Outcome, report.Correct(), percent, line.Seconds, verdict.Verdict)
 	return err
-}
-
-// Score judges statements that are there already: predictions from each question's id to its SQL. A question without one is
-// judged as empty, as score.py does.
-func Score(ctx context.Context, dir string, tags []string, predictions map[string]string, workDir string) (report Report, err error) {
-	questions, err := Load(dir, tags)
-	if err != nil {
-		return Report{}, err
-	}
-	judge, err := NewJudge(dir, workDir)
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { err = errors.Join(err, judge.Close()) }()
-	for _, q := range questions {
-		verdict, err := judge.Verdict(ctx, q, predictions[q.ID])
-		if err != nil {
-			return report, err
-		}
-		report.Verdicts = append(report.Verdicts, verdict)
-	}
-	return report, nil
 }

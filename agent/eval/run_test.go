@@ -135,11 +135,14 @@ func TestRunStopsAtAnErrorOfTheModel(t *testing.T) {
 }
 
 func TestAPromptThatDoesNotFitIsAFailureOfTheQuestion(t *testing.T) {
-	report, lines, _, _, err := run(t, Config{Plain: true, Tags: []string{"core"}}, func(string) (string, error) {
-		return "", fault.New(fault.TooLarge, "scheduler", "the prompt is longer than the context")
-	})
-	if err != nil || len(lines) != 6 || report.Correct() != 0 || lines[0].Outcome != agent.Failed || lines[0].Answer == "" {
-		t.Errorf("%+v, %v", lines, err)
+	for name, refusal := range map[string]error{
+		"the engine's":  fault.New(fault.Invalid, "engine.Generate", "the input length exceeds the context length: the prompt has 9000 tokens, the context 8192"),
+		"the scheduler": fault.New(fault.TooLarge, "scheduler", "the prompt is longer than the context"),
+	} {
+		report, lines, _, _, err := run(t, Config{Plain: true, Tags: []string{"core"}}, func(string) (string, error) { return "", refusal })
+		if err != nil || len(lines) != 6 || report.Correct() != 0 || lines[0].Outcome != agent.Failed || lines[0].Answer == "" {
+			t.Errorf("%s: %+v, %v", name, lines, err)
+		}
 	}
 }
 

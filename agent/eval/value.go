@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"sluice/database"
 	"sluice/fault"
 )
 
@@ -88,8 +89,8 @@ func compare(a, b value) int {
 	return 0
 }
 
-// cell reads one cell of an Arrow column.
-func cell(column arrow.Array, i int) (value, error) {
+// cell reads one cell of a column; the field says what its array does not: which decimals are integers.
+func cell(f arrow.Field, column arrow.Array, i int) (value, error) {
 	if column.IsNull(i) {
 		return value{}, nil
 	}
@@ -108,9 +109,9 @@ func cell(column arrow.Array, i int) (value, error) {
 	case *array.Float64:
 		return ofFloat(c.Value(i)), nil
 	case *array.Decimal128:
-		return ofDecimal(c.Value(i).ToString(scale(c.DataType())), c.DataType()), nil
+		return ofDecimal(f, c.Value(i).ToString(scale(c.DataType()))), nil
 	case *array.Decimal256:
-		return ofDecimal(c.Value(i).ToString(scale(c.DataType())), c.DataType()), nil
+		return ofDecimal(f, c.Value(i).ToString(scale(c.DataType()))), nil
 	case *array.String:
 		return ofText(c.Value(i)), nil
 	case *array.LargeString:
@@ -138,13 +139,13 @@ func cell(column arrow.Array, i int) (value, error) {
 		days := int64(v.Months)*30 + int64(v.Days) // a month is 30 days to Python's duckdb
 		return ofFloat(float64(days*86400e6+v.Nanoseconds/1000) / 1e6), nil
 	case *array.Dictionary:
-		return cell(c.Dictionary(), c.GetValueIndex(i))
+		return cell(f, c.Dictionary(), c.GetValueIndex(i))
 	case array.ListLike:
 		return ofList(c, i)
 	case *array.Struct:
 		return ofStruct(c, i)
 	case array.ExtensionArray:
-		return cell(c.Storage(), i)
+		return cell(f, c.Storage(), i)
 	}
 	return value{}, fault.Bug("eval: no value for a column of type %s", column.DataType())
 }
@@ -173,9 +174,10 @@ func ofList(c array.ListLike, i int) (value, error) {
 		return ofMap(m, i)
 	}
 	start, end := c.ValueOffsets(i)
+	elem := c.DataType().(arrow.ListLikeType).ElemField()
 	items := make([]string, 0, end-start)
 	for j := start; j < end; j++ {
-		v, err := cell(c.ListValues(), int(j))
+		v, err := cell(elem, c.ListValues(), int(j))
 		if err != nil {
 			return value{}, err
 		}
@@ -188,7 +190,7 @@ func ofMap(c *array.Map, i int) (value, error) {
 	start, end := c.ValueOffsets(i)
 	items := make([]string, 0, end-start)
 	for j := start; j < end; j++ {
-		item, err := pair(c.Keys(), c.Items(), int(j))
+		item, err := pair(c, int(j))
 		if err != nil {
 			return value{}, err
 		}
@@ -197,12 +199,13 @@ func ofMap(c *array.Map, i int) (value, error) {
 	return ofText("{" + strings.Join(items, ", ") + "}"), nil
 }
 
-func pair(keys, items arrow.Array, i int) (string, error) {
-	k, err := cell(keys, i)
+func pair(c *array.Map, i int) (string, error) {
+	t := c.DataType().(*arrow.MapType)
+	k, err := cell(t.KeyField(), c.Keys(), i)
 	if err != nil {
 		return "", err
 	}
-	v, err := cell(items, i)
+	v, err := cell(t.ItemField(), c.Items(), i)
 	return repr(k) + ": " + repr(v), err
 }
 
@@ -210,7 +213,7 @@ func ofStruct(c *array.Struct, i int) (value, error) {
 	fields := c.DataType().(*arrow.StructType).Fields()
 	items := make([]string, len(fields))
 	for f, field := range fields {
-		v, err := cell(c.Field(f), i)
+		v, err := cell(field, c.Field(f), i)
 		if err != nil {
 			return value{}, err
 		}
@@ -219,18 +222,11 @@ func ofStruct(c *array.Struct, i int) (value, error) {
 	return ofText("{" + strings.Join(items, ", ") + "}"), nil
 }
 
-// ofDecimal reads a DECIMAL as the float that score.py makes of it. An ambiguous one is taken for an integer; decimals in
-// judge.go settles it.
-func ofDecimal(digits string, t arrow.DataType) value {
-	if ambiguous(t) {
+// ofDecimal reads a DECIMAL as the float that score.py makes of it, and a HUGEINT as an integer.
+func ofDecimal(f arrow.Field, digits string) value {
+	if database.WideInteger(f) {
 		return ofInt(digits)
 	}
-	f, _ := strconv.ParseFloat(digits, 64) // 76 digits at most: within a float's range
-	return ofFloat(f)
-}
-
-// ambiguous says whether a column may be a HUGEINT, such as a sum of integers, which Arrow has as DECIMAL(38,0).
-func ambiguous(t arrow.DataType) bool {
-	d, ok := t.(arrow.DecimalType)
-	return ok && d.GetScale() == 0 && d.GetPrecision() == 38
+	num, _ := strconv.ParseFloat(digits, 64) // 76 digits at most: within a float's range
+	return ofFloat(num)
 }

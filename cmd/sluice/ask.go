@@ -64,7 +64,7 @@ func askCmd() *cobra.Command {
 							Text string `json:"text"`
 						}
 						if json.Unmarshal(payload, &e) == nil {
-							fmt.Fprintf(cmd.ErrOrStderr(), "%-9s %s\n", name, strings.ReplaceAll(e.Text, "\n", "\n          "))
+							fmt.Fprintf(cmd.ErrOrStderr(), "%-9s %s\n", name, strings.ReplaceAll(printable(e.Text), "\n", "\n          "))
 						}
 					}
 				}
@@ -104,12 +104,12 @@ func printAnswer(cmd *cobra.Command, raw json.RawMessage) error {
 		if wantJSON(cmd) {
 			return nil
 		}
-		_, err := fmt.Fprintln(out, a.Answer)
+		_, err := fmt.Fprintln(out, printable(a.Answer))
 		return err
 	case "declined":
-		return fault.New(fault.Refused, "ask", "declined: %s", a.Answer)
+		return fault.New(fault.Refused, "ask", "declined: %s", printable(a.Answer))
 	}
-	return fault.New(fault.Internal, "ask", "%s: %s", a.Outcome, a.Answer)
+	return fault.New(fault.Internal, "ask", "%s: %s", a.Outcome, printable(a.Answer))
 }
 
 // events reads a server-sent event stream.

@@ -47,7 +47,7 @@ func (d *defaultModel) Ask(ctx context.Context, src agent.Source, q agent.Ask) (
 		has := func(name string) bool {
 			_, err := d.installed.Get(name)
 			approved := d.cfg.Agent.ApprovedModels
-			return err == nil && (len(approved) == 0 || slices.Contains(approved, name))
+			return err == nil && (len(approved) == 0 || slices.ContainsFunc(approved, func(a string) bool { return models.SameName(a, name) }))
 		}
 		name, missing := d.catalogue.Default("sql", has, machineMemory())
 		if name == "" {

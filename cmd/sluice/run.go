@@ -81,7 +81,7 @@ func chat(cmd *cobra.Command, c *client, model string, messages []api.Message) (
 			return err
 		}
 		answer.WriteString(part.Message.Content)
-		fmt.Fprint(out, part.Message.Content)
+		fmt.Fprint(out, printable(part.Message.Content))
 		if part.Done {
 			fmt.Fprintln(out)
 		}

@@ -82,52 +82,56 @@ type server struct {
 }
 
 // newServer starts everything but the listener's loop. On an error all that had started is closed again.
-func newServer(ctx context.Context, cfg *config.Config) (s *server, err error) {
+func newServer(ctx context.Context, cfg *config.Config) (*server, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	slog.SetDefault(log)
-	s = &server{cfg: cfg, log: log, sources: map[string]*database.Source{}}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
+	s := &server{cfg: cfg, log: log, sources: map[string]*database.Source{}}
+	if err := s.start(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
 
+// start fills the server part by part.
+func (s *server) start(ctx context.Context) (err error) {
+	cfg := s.cfg
 	// The port first: a mistaken second start must fail before it touches anything.
 	if s.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, fmt.Errorf("%w (is another server running? --listen 127.0.0.1:0 takes a free port)", err)
+		return fmt.Errorf("%w (is another server running? --listen 127.0.0.1:0 takes a free port)", err)
 	}
 	if err = os.MkdirAll(cfg.Home, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	if s.lock, err = lockHome(cfg.Home); err != nil {
-		return nil, err
+		return err
 	}
 	if s.store, err = store.Open(ctx, filepath.Join(cfg.Home, "control.db")); err != nil {
-		return nil, err
+		return err
 	}
 	if err = bootstrap(ctx, s.store, cfg.AdminKey, os.Stderr); err != nil {
-		return nil, err
+		return err
 	}
 	if err = s.openLake(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err = s.openDatabases(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	installed, err := models.OpenStore(cfg.ModelsDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	catalogue, err := loadCatalogue(cfg.Models)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err = s.newScheduler(); err != nil {
-		return nil, err
+		return err
 	}
 	completer := &completer{models: installed, scheduler: s.scheduler}
 	asker, err := agent.New(agent.Config{
@@ -135,16 +139,16 @@ func newServer(ctx context.Context, cfg *config.Config) (s *server, err error) {
 		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.handler, err = gateway.New(gateway.Config{
 		Version: version, Models: installed, Scheduler: s.scheduler, Sources: s.sources, Agent: &defaultModel{asker: asker, cfg: cfg, installed: installed, catalogue: catalogue},
 		Lake: s.lake, Keys: &keys{store: s.store, now: time.Now},
 		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
 		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
-		Origins: cfg.Origins, Log: log,
+		Origins: cfg.Origins, Log: s.log,
 	})
-	return s, err
+	return err
 }
 
 // lockHome keeps a second server off the same home: it would take this one's running copies for dead ones and settle
@@ -197,6 +201,7 @@ func (s *server) openDatabases(ctx context.Context) error {
 		}
 		src, err := database.Open(ctx, database.Config{
 			Name: name, Kind: db.Kind, Path: db.Path, SessionTimezone: db.SessionTimezone, LakeRoots: roots,
+			TempDir: filepath.Join(s.cfg.Home, "tmp"), // not the system's, which is often memory
 		}, s.lake)
 		if err != nil {
 			return fmt.Errorf("databases.%s: %w", name, err)
@@ -270,6 +275,7 @@ func (s *server) serve(ctx context.Context) error {
 	go func() { webDone <- web.Serve(s.listener) }()
 	fmt.Fprintf(os.Stderr, "sluice listens on http://%s\n", s.listener.Addr())
 
+	signal.Ignore(syscall.SIGPIPE) // who read our log has gone: that must not end the server
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -309,14 +315,14 @@ func (s *server) close() {
 	if s.listener != nil {
 		s.listener.Close()
 	}
-	for name, src := range s.sources {
-		if err := src.Close(); err != nil {
-			s.log.Warn("closing a database", "database", name, "error", err)
-		}
-	}
 	if s.lake != nil {
 		if err := s.lake.Close(); err != nil {
 			s.log.Warn("closing the lake", "error", err)
+		}
+	}
+	for name, src := range s.sources {
+		if err := src.Close(); err != nil {
+			s.log.Warn("closing a database", "database", name, "error", err)
 		}
 	}
 	if s.store != nil {

@@ -28,8 +28,14 @@ func cell(v json.RawMessage) string {
 	if json.Unmarshal(v, &s) == nil {
 		text = s
 	}
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(text))
+}
+
+// printable is a text of a model or a database as a terminal may get it: control characters, with which it could be told
+// to do things, become blanks.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return ' '
 		}
 		return r

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,22 +145,24 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	if err != nil {
 		return "", err
 	}
-	opts, _, err := m.Options(map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx})
+	request := map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx}
+	if q.MaxTokens <= 0 {
+		request["num_predict"] = -1 // no limit of the asker's, and so none of the Modelfile's either
+	}
+	opts, _, err := m.Options(request)
 	if err != nil {
 		return "", err
 	}
+	// Besides the Modelfile's own, without which many a model would write the next turn too.
+	opts.Stop = append(slices.Clone(opts.Stop), q.Stop...)
 	lease, err := c.scheduler.Lease(ctx, scheduler.Want{Model: m, Options: opts})
 	if err != nil {
 		return "", err
 	}
 	defer lease.Release()
 	var text strings.Builder
-	err = lease.Runner().Generate(ctx, runner.GenerateRequest{
-		Prompt: prompt, NumPredict: q.MaxTokens, Stop: q.Stop,
-		// A schema that does not fit must be refused: cut, it would be a question about other tables.
-		Truncate: false,
-		Sampling: scheduler.Sampling(opts),
-	}, func(ch runner.Chunk) error {
+	// A schema that does not fit is refused, not truncated: cut, it would be a question about other tables.
+	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt, Options: opts}, func(ch runner.Chunk) error {
 		text.WriteString(ch.Text)
 		return nil
 	})

@@ -187,18 +187,19 @@ func TestCopyRefusals(t *testing.T) {
 		sql    string
 		status int
 	}{
-		"a writer may":                        {writer, with("exports/ok", "local"), 200},
-		"a read-only key may not":             {readOnly, with("exports/no", "local"), 403},
-		"nobody may without a key":            {"", with("exports/no", "local"), 401},
-		"outside the allowlist":               {adminKey, with("elsewhere/x", "local"), 403},
-		"a neighbour with the same beginning": {adminKey, with("exports2/x", "local"), 403},
-		"an empty allowlist is closed to all": {adminKey, with("exports/x", "closed"), 403},
-		"upwards":                             {adminKey, with("exports/../../x", "local"), 400},
-		"upwards, encoded":                    {adminKey, with("exports/%2e%2e/x", "local"), 400},
-		"an absolute path":                    {adminKey, with("/etc/x", "local"), 400},
-		"a URL":                               {adminKey, with("s3://bucket/x", "local"), 400},
-		"our own folder":                      {adminKey, with(".sluice/x", "local"), 400},
-		"a connection that is not there":      {adminKey, with("exports/x", "nowhere"), 400},
+		"an admin may": {adminKey, with("exports/ok", "local"), 200},
+		"a writer may not, before there are grants on lake folders": {writer, with("exports/no", "local"), 403},
+		"a read-only key may not":                                   {readOnly, with("exports/no", "local"), 403},
+		"nobody may without a key":                                  {"", with("exports/no", "local"), 401},
+		"outside the allowlist":                                     {adminKey, with("elsewhere/x", "local"), 403},
+		"a neighbour with the same beginning":                       {adminKey, with("exports2/x", "local"), 403},
+		"an empty allowlist is closed to all":                       {adminKey, with("exports/x", "closed"), 403},
+		"upwards":                                                   {adminKey, with("exports/../../x", "local"), 400},
+		"upwards, encoded":                                          {adminKey, with("exports/%2e%2e/x", "local"), 400},
+		"an absolute path":                                          {adminKey, with("/etc/x", "local"), 400},
+		"a URL":                                                     {adminKey, with("s3://bucket/x", "local"), 400},
+		"our own folder":                                            {adminKey, with(".sluice/x", "local"), 400},
+		"a connection that is not there":                            {adminKey, with("exports/x", "nowhere"), 400},
 	}
 	before := files(t, filepath.Join(sharedHome, "lake"))
 	for name, c := range cases {

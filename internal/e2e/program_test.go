@@ -86,6 +86,37 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A start that fails says why, in a sentence, and leaves nothing running.
+func TestStartsThatFail(t *testing.T) {
+	settings := func(text string) string {
+		path := filepath.Join(t.TempDir(), "sluice.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cases := map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"the port is taken":                {[]string{"--home", t.TempDir(), "--listen", strings.TrimPrefix(shared.url, "http://")}, 1, "is another server running?"},
+		"the home is in use":               {[]string{"--home", sharedHome, "--listen", "127.0.0.1:0"}, 1, "another server uses"},
+		"the file is not there":            {[]string{"--home", t.TempDir(), "--listen", "127.0.0.1:0", "--config", settings("databases: {a: {kind: duckdb, path: typo.duckdb}}")}, 2, "there is no file"},
+		"a key that nobody knows":          {[]string{"--config", settings("databsaes: {}")}, 2, "line 1: unknown key databsaes"},
+		"an allowlist that covers nothing": {[]string{"--home", t.TempDir(), "--listen", "127.0.0.1:0", "--config", settings("lake: {connections: {l: {url: 'file:///nowhere/at/all', write_allowlist: ['../x']}}}")}, 1, "../x"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			out, err := shared.command("", append([]string{"serve"}, c.args...)...)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != c.code || !strings.Contains(out, c.says) || strings.Contains(out, "goroutine ") {
+				t.Errorf("%v, want exit status %d and %q in:\n%s", err, c.code, c.says, out)
+			}
+		})
+	}
+}
+
 func createKey(t *testing.T, name, role string) string {
 	t.Helper()
 	var key struct{ Key string }

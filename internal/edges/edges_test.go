@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ var alone = map[string][]string{
 }
 
 // environment: only the two programs read it.
-var environment = map[string]bool{"Getenv": true, "LookupEnv": true, "Environ": true}
+var environment = map[string]bool{"Getenv": true, "LookupEnv": true, "Environ": true, "ExpandEnv": true}
 
 func TestRoomsImportOnlyWhatThePlanAllows(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -108,6 +109,34 @@ func plan(room string) ([]string, string, bool) {
 		}
 	}
 	return nil, room, false
+}
+
+// What the check must find, so that a broken matcher does not pass for a tidy house.
+func TestTheCheckFindsWhatIsNotAllowed(t *testing.T) {
+	cases := map[string]struct{ room, source, want string }{
+		"a room that it may not know":            {"access", `import "sluice/store"`, "must not import store"},
+		"the way back":                           {"sqlguard", `import "sluice/database"`, "must not import database"},
+		"a heavy dependency of another":          {"agent", `import "github.com/gin-gonic/gin"`, "belongs to gateway alone"},
+		"the engine, below its folder":           {"gateway", `import "github.com/ollama/ollama/llama"`, "belongs to runner/engine alone"},
+		"the environment":                        {"lakecopy", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "only cmd reads the environment"},
+		"the environment under another name":     {"lakecopy", "import sys \"os\"\nvar x = sys.ExpandEnv(\"$HOME\")", "only cmd reads the environment"},
+		"a folder that nobody planned":           {"helpers", `import "fmt"`, "has no line in the plan"},
+		"an allowed import":                      {"agent", `import "sluice/rag"`, ""},
+		"a name that only begins like another's": {"agent", `import "github.com/gin-gonic/ginx"`, ""},
+		"a test, which may read the environment": {"internal/e2e", "import \"os\"\nvar x = os.Getenv(\"HOME\")", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x.go")
+			if err := os.WriteFile(path, []byte("package x\n"+c.source+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(check(c.room, path), "; ")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
 }
 
 func check(room, path string) []string {

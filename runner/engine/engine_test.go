@@ -9,11 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"sluice/fault"
 	"sluice/internal/runnertest"
 	"sluice/runner"
+	"sluice/runner/engine"
 )
 
 const counting = "Here is a list of the numbers from one to twelve: one, two, three, four,"
@@ -145,14 +145,32 @@ func TestFullContext(t *testing.T) {
 }
 
 func TestCancelWhileThePromptIsRead(t *testing.T) {
-	p, _ := load(t, numCtx(2048))
+	e := engine.New() // in this process, so that the test can see a decode end
+	defer e.Close()
+	if _, err := e.Load(t.Context(), runner.LoadRequest{ModelPath: model, NumCtx: 2048, NumThread: 1, UseMmap: true}, func(float32) {}); err != nil {
+		t.Fatal(err)
+	}
 	req := runnertest.Request(strings.Repeat("word ", 1000), 0)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	if err := p.Generate(ctx, req, func(runner.Chunk) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+	left := errors.New("the client left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	decodes := 0
+	if err := e.OnDecode(func() { decodes++; cancel(left) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Generate(ctx, req, func(runner.Chunk) error { return nil }); !errors.Is(err, left) {
 		t.Fatalf("error %v", err)
 	}
-	_, last := runnertest.Answer(t, p, req)
+	var last runner.Chunk
+	if err := e.OnDecode(nil); err != nil { // as a job after the other, it sees that one ended
+		t.Fatal(err)
+	}
+	if decodes != 1 {
+		t.Errorf("%d batches were read after the client left", decodes-1)
+	}
+	if err := e.Generate(t.Context(), req, func(c runner.Chunk) error { last = c; return nil }); err != nil || last.Usage == nil {
+		t.Fatalf("the same again: %+v, %v", last, err)
+	}
 	if u := last.Usage; u.CachedTokens == 0 || u.CachedTokens >= u.PromptTokens-1 {
 		t.Errorf("usage %+v; want the reading stopped in the middle, and what was read kept", *u)
 	}

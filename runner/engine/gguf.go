@@ -234,7 +234,10 @@ func (r *ggufReader) tokens(elem uint32, n int64) error {
 	if n == 0 {
 		return errors.New("no token")
 	}
-	seen := make(map[string]struct{}, n)
+	if n > r.left/8 { // each has 8 bytes of length
+		return fmt.Errorf("%d tokens, with %d bytes left", n, r.left)
+	}
+	seen := make(map[string]struct{}, min(n, 1<<18)) // no more than real vocabularies have, whatever the file says
 	for range n {
 		s, err := r.text()
 		if err != nil {

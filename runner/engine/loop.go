@@ -21,6 +21,8 @@ type loop struct {
 
 	held []int // the tokens whose keys and values are in the cache, by position
 	row  int   // in the last batch, of the token whose logits and embedding were asked for
+
+	decoded func() // told after each decode call; nil but in tests
 }
 
 // run does one job after the other, for the life of the process.
@@ -95,6 +97,9 @@ func (l *loop) decode(tokens []int) error {
 	l.ctx.Synchronize()
 	l.held = append(l.held, tokens...)
 	l.row = len(tokens) - 1
+	if l.decoded != nil {
+		l.decoded()
+	}
 	return nil
 }
 

@@ -29,8 +29,8 @@ func samplingParams(s runner.Sampling, grammar string, numCtx int) llama.Samplin
 	if p.PenaltyRepeat <= 0 {
 		p.PenaltyRepeat = 1
 	}
-	if p.RepeatLastN < 0 {
-		p.RepeatLastN = numCtx
+	if p.RepeatLastN < 0 || p.RepeatLastN > numCtx {
+		p.RepeatLastN = numCtx // there is nothing older, and llama.cpp allocates as many tokens as it is told
 	}
 	if p.PenaltyRepeat == 1 && p.PenaltyFreq == 0 && p.PenaltyPresent == 0 {
 		p.RepeatLastN = 0 // 0.9 ms per token saved
