@@ -96,7 +96,7 @@ func TestFunctionListIsTheEngines(t *testing.T) {
 		}
 	}
 	got := functionsFile(t, allowed, pure)
-	path := filepath.Join("..", "sqlguard", "functions_duckdb.go")
+	path := filepath.Join("..", "sqlguard", "functions_duckdb.gen.go")
 	if rewriting() {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)

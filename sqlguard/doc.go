@@ -18,7 +18,7 @@
 //	queries, CTE scopes, output columns      query.go
 //	FROM: tables, joins, table functions     from.go
 //	column names                             columns.go
-//	which functions may be called            functions.go, functions_duckdb.go (generated)
+//	which functions may be called            functions.go, functions_duckdb.gen.go (generated)
 //	what a call may cost                     cost.go, span.go, pattern.go, fold.go
 //	what would show more than a view does    view.go
 //	external tables: pruning, replacing      external.go

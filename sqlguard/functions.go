@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// The list of functions_duckdb.go is written by a test of package database, which asks the live engine and fails when
+// The list of functions_duckdb.gen.go is written by a test of package database, which asks the live engine and fails when
 // the committed file differs.
 //
 //go:generate go test ../database -run TestFunctionListIsTheEngines -count=1 -rewrite
