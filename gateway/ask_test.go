@@ -116,20 +116,20 @@ func (a failingRecord) Ask(_ context.Context, _ agent.Source, q agent.Ask) (agen
 
 func TestAnAnswerThatCannotBeRecordedIsNotShown(t *testing.T) {
 	f := withShop(t)
-	f.cfg.Agent = failingRecord{secret: "42 items"}
+	f.cfg.Agent = failingRecord{secret: "forty-two items"}
 	var err error
 	if f.handler, err = New(f.cfg); err != nil {
 		t.Fatal(err)
 	}
 	w := f.ask(readOnlyKey, nil)
 	failure(t, w, 500, "internal")
-	if strings.Contains(w.Body.String(), "42") {
+	if strings.Contains(w.Body.String(), "forty-two") {
 		t.Errorf("half an answer: %s", w.Body)
 	}
 	w = f.ask(readOnlyKey, map[string]any{"stream": true})
 	wantStatus(t, w, 200)
 	names, payloads := events(t, w.Body.String())
-	if fmt.Sprint(names) != "[rows error]" || payloads[1]["error"].(map[string]any)["code"] != "internal" || strings.Contains(w.Body.String(), "42") {
+	if fmt.Sprint(names) != "[rows error]" || payloads[1]["error"].(map[string]any)["code"] != "internal" || strings.Contains(w.Body.String(), "forty-two") {
 		t.Errorf("%v: %s", names, w.Body)
 	}
 }
