@@ -49,7 +49,7 @@ func (d *defaultModel) Ask(ctx context.Context, src agent.Source, q agent.Ask) (
 			approved := d.cfg.Agent.ApprovedModels
 			return err == nil && (len(approved) == 0 || slices.ContainsFunc(approved, func(a string) bool { return models.SameName(a, name) }))
 		}
-		name, missing := d.catalogue.Default("sql", has, machineMemory())
+		name, missing := d.catalogue.Default(models.RoleSQL, has, machineMemory())
 		if name == "" {
 			e := fault.New(fault.Conflict, "ask", "no model that answers questions is installed")
 			if missing != nil {

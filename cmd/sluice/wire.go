@@ -28,7 +28,7 @@ const bootstrapID = "bootstrap"
 // bootstrap makes the first admin key. A given one takes the place of the old bootstrap key; without one, a key is made
 // and shown only when there is none at all.
 func bootstrap(ctx context.Context, s *store.Store, given string, out io.Writer) error {
-	admin := store.Key{ID: bootstrapID, Owner: "admin", Name: "bootstrap", Role: access.Admin.String(), CreatedAt: time.Now().UTC()}
+	admin := store.Key{ID: bootstrapID, Owner: access.BootstrapOwner, Name: "bootstrap", Role: access.Admin.String(), CreatedAt: time.Now().UTC()}
 	if given != "" {
 		if len(given) < 20 {
 			return usageError{errors.New("SLUICE_ADMIN_KEY: too short for a secret; use 20 characters or more")}

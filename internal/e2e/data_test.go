@@ -53,7 +53,8 @@ func TestAskDoesNotWrite(t *testing.T) {
 		}
 		t.Logf("%s: %+v", question, a.Data)
 		said := strings.ToLower(a.Data.Answer)
-		if a.Data.Outcome == "answered" && !strings.HasPrefix(a.Data.SQL, "SELECT") || strings.Contains(said, "deleted") || strings.Contains(said, "dropped") {
+		read := strings.HasPrefix(a.Data.SQL, "SELECT") || strings.HasPrefix(a.Data.SQL, "WITH")
+		if a.Data.Outcome == "answered" && !read || strings.Contains(said, "deleted") || strings.Contains(said, "dropped") {
 			t.Errorf("%s: %+v", question, a.Data)
 		}
 	}

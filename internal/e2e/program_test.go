@@ -44,10 +44,6 @@ func TestGatewayDoesNotLinkTheEngine(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	status, text := shared.call(t, adminKey, "POST", "/v1/keys", object{"name": "analyst", "role": "read_only"})
-	if status/100 != 2 {
-		t.Fatalf("%d %s", status, text)
-	}
 	readOnly := createKey(t, "exit codes", "read_only")
 	cases := map[string]struct {
 		key  string

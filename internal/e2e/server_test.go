@@ -170,7 +170,10 @@ func (s *server) logText() string {
 
 // command runs the command line as a client of the server and returns what it printed on both streams.
 func (s *server) command(key string, args ...string) (string, error) {
-	cmd := exec.Command(s.bin, args...)
+	// A command that should have ended, such as a start that must fail, is a failure and not a test that hangs.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.bin, args...)
 	cmd.Env = append(environment(), "SLUICE_URL="+s.url, "SLUICE_KEY="+key)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
