@@ -46,6 +46,7 @@ func (p *Process) Load(ctx context.Context, req LoadRequest, progress func(float
 // Generate streams a completion. An error of emit, or the end of ctx, ends the generation in the child. When the child dies
 // in between, the error is a *fault.Error with code Busy whose cause is an *ExitError.
 func (p *Process) Generate(ctx context.Context, req GenerateRequest, emit func(Chunk) error) error {
+	defer p.begin()()
 	return stream(ctx, p, "answering", pathGenerate, req, func(c Chunk) (bool, error) {
 		if c.Error != nil {
 			return true, fromWire(c.Error)
@@ -61,10 +62,27 @@ func (p *Process) Embed(ctx context.Context, req EmbedRequest) (EmbedResponse, e
 	return out, err
 }
 
-// Tokenize gives the token ids of a text, without special tokens added.
-func (p *Process) Tokenize(ctx context.Context, text string) ([]int, error) {
+// Rerank scores documents. It fails as Generate does.
+func (p *Process) Rerank(ctx context.Context, req RerankRequest) (RerankResponse, error) {
+	var out RerankResponse
+	err := p.call(ctx, "reranking", pathRerank, req, &out)
+	return out, err
+}
+
+// SetThreads changes how many cores the child computes on, from its next batch on.
+func (p *Process) SetThreads(ctx context.Context, n int) error {
+	return p.call(ctx, "changing threads", pathThreads, threadsBody{Threads: n}, &struct{}{})
+}
+
+// Ping returns when the engine is between two batches, or idle.
+func (p *Process) Ping(ctx context.Context) error {
+	return p.call(ctx, "answering a ping", pathPing, struct{}{}, &struct{}{})
+}
+
+// Tokenize gives the token ids of a text; special adds those that the tokenizer puts around it (BOS, EOS).
+func (p *Process) Tokenize(ctx context.Context, text string, special bool) ([]int, error) {
 	var out tokensBody
-	err := p.call(ctx, "tokenizing", pathTokenize, textBody{Text: text}, &out)
+	err := p.call(ctx, "tokenizing", pathTokenize, textBody{Text: text, Special: special}, &out)
 	return out.Tokens, err
 }
 
@@ -100,6 +118,7 @@ func stream[Line any](ctx context.Context, p *Process, doing, path string, in an
 
 // call sends a call that is answered with one object.
 func (p *Process) call(ctx context.Context, doing, path string, in, out any) error {
+	defer p.begin()()
 	body, err := p.post(ctx, doing, path, in)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@
 //
 //	what goes over the wire                    protocol.go, faults in wire.go
 //	starting, stopping, why a child ended      process.go, exit.go
+//	replacing a child that does not answer     watch.go
 //	the parent's calls                         calls.go
 //	the child's side                           serve.go
 //	what an engine must do                     engine.go; held by internal/runnertest

@@ -10,6 +10,12 @@ type Engine interface {
 	// Generate emits text and, last, exactly one chunk with Done and Usage; or it returns an error.
 	Generate(ctx context.Context, req GenerateRequest, emit func(Chunk) error) error
 	Embed(ctx context.Context, req EmbedRequest) (EmbedResponse, error)
-	Tokenize(ctx context.Context, text string) ([]int, error)
+	Rerank(ctx context.Context, req RerankRequest) (RerankResponse, error)
+	// Tokenize adds the tokens that the tokenizer puts around a text (BOS, EOS) only when special says so.
+	Tokenize(ctx context.Context, text string, special bool) ([]int, error)
 	Detokenize(ctx context.Context, tokens []int) (string, error)
+	// SetThreads changes how many cores are computed on, from the next batch on.
+	SetThreads(ctx context.Context, n int) error
+	// Ping returns when the engine is between two batches, or idle. A parent that waits too long for it replaces the child.
+	Ping(ctx context.Context) error
 }

@@ -13,22 +13,26 @@ import (
 
 // ExitError tells why a child ended without being asked to.
 type ExitError struct {
-	Signal  string   // such as "killed"; "" when it exited by itself
-	Code    int      // exit status, -1 with a signal
-	LastLog []string // its last lines on stderr
+	Signal  string        // such as "killed"; "" when it exited by itself
+	Code    int           // exit status, -1 with a signal
+	Silent  time.Duration // we killed it, because it had answered nothing for so long; 0: we did not
+	LastLog []string      // its last lines on stderr
 }
 
 // Error gives the reason and the last line of the log. That line is for our log, not for callers.
 func (e *ExitError) Error() string {
-	s := "runner: the child ended: " + e.reason()
+	s := "runner: the child ended: " + e.Reason()
 	if n := len(e.LastLog); n > 0 {
 		s += "; its last line: " + e.LastLog[n-1]
 	}
 	return s
 }
 
-// reason is what a caller may be told.
-func (e *ExitError) reason() string {
+// Reason is what a caller may be told.
+func (e *ExitError) Reason() string {
+	if e.Silent > 0 {
+		return fmt.Sprintf("gave no answer for %s and was replaced", e.Silent)
+	}
 	if e.Signal != "" {
 		return "ended by signal: " + e.Signal
 	}
@@ -55,10 +59,11 @@ func exitError(err error, lastLog []string) *ExitError {
 // died is the fault for a caller whose request a dying child carried: worth another try, because the next request loads
 // the model again. The cause is the *ExitError.
 func died(doing string, exit *ExitError) error {
-	return &fault.Error{
-		Code: fault.Busy, Op: "runner", RetryAfter: time.Second, Err: exit,
-		Msg: fmt.Sprintf("the model's runner stopped (%s) while %s; the next request loads the model again", exit.reason(), doing),
+	msg := fmt.Sprintf("the model's runner stopped (%s) while %s; the next request loads the model again", exit.Reason(), doing)
+	if exit.Silent > 0 {
+		msg = fmt.Sprintf("the model's runner stopped answering (for %s) while %s; the next request loads the model again", exit.Silent, doing)
 	}
+	return &fault.Error{Code: fault.Busy, Op: "runner", RetryAfter: time.Second, Err: exit, Msg: msg}
 }
 
 // lastLines keeps the last lines that a child wrote, and hands every line on. It is an io.Writer for exec.Cmd.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ type Config struct {
 	Args   []string          // before ours; for tests
 	Env    []string          // "K=V", added to a minimal environment; a later entry wins
 	Log    func(line string) // gets each line of the child's log; may be nil. It must not block for long
+
+	Silence   time.Duration // a child with work that answers no ping for so long is killed; default 1m, see watch.go
+	PingEvery time.Duration // default 5s
 }
 
 // Process is a running child. It is safe for concurrent use.
@@ -32,8 +36,12 @@ type Process struct {
 	client *http.Client
 	log    *lastLines
 
+	pingEvery, maxSilence time.Duration
+	dog                   watchdog
+
 	mu      sync.Mutex
-	stopped bool // we asked it to go
+	stopped bool          // we asked it to go
+	silent  time.Duration // it was killed because it had not answered for so long
 
 	done chan struct{}
 	err  error // set before done is closed
@@ -55,7 +63,11 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runner: %w", err)
 	}
-	p := &Process{dir: dir, socket: filepath.Join(dir, "s"), log: &lastLines{each: cfg.Log}, done: make(chan struct{})}
+	p := &Process{
+		dir: dir, socket: filepath.Join(dir, "s"), log: &lastLines{each: cfg.Log}, done: make(chan struct{}),
+		pingEvery: cmp.Or(cfg.PingEvery, defaultPingEvery), maxSilence: cmp.Or(cfg.Silence, defaultSilence),
+	}
+	p.dog.life, p.dog.end = context.WithCancel(context.Background())
 	if len(p.socket) > maxSocketName {
 		_ = os.Remove(dir)
 		return nil, fmt.Errorf("runner: the socket's name %s is over %d bytes; set TMPDIR to a shorter folder", p.socket, maxSocketName)
@@ -137,9 +149,12 @@ func (p *Process) wait() {
 	}
 	p.mu.Lock()
 	if !p.stopped {
-		p.err = exitError(err, p.log.last())
+		exit := exitError(err, p.log.last())
+		exit.Silent = p.silent
+		p.err = exit
 	}
 	p.mu.Unlock()
+	p.dog.close()
 	_ = p.stdin.Close()
 	_ = os.RemoveAll(p.dir)
 	close(p.done)

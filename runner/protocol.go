@@ -4,7 +4,7 @@ import "time"
 
 // readyLine is what a child writes to stdout once its socket listens. The number is the protocol's: a parent refuses
 // a child of another version at once, instead of misreading it later.
-const readyLine = "sluice-runner ready 1"
+const readyLine = "sluice-runner ready 2"
 
 // Paths of the calls, all POST. Load and generate answer with a stream, the others with one JSON object; a failed call
 // answers with a failure and a status that is not 200.
@@ -12,12 +12,20 @@ const (
 	pathLoad       = "/load"       // LoadRequest → LoadEvent…
 	pathGenerate   = "/generate"   // GenerateRequest → Chunk…
 	pathEmbed      = "/embed"      // EmbedRequest → EmbedResponse
+	pathRerank     = "/rerank"     // RerankRequest → RerankResponse
 	pathTokenize   = "/tokenize"   // textBody → tokensBody
 	pathDetokenize = "/detokenize" // tokensBody → textBody
+	pathThreads    = "/threads"    // threadsBody → {}
+	pathPing       = "/ping"       // {} → {}, answered between two batches
 )
 
 type textBody struct {
-	Text string `json:"text"`
+	Text    string `json:"text"`
+	Special bool   `json:"special,omitempty"` // add the tokens that the tokenizer puts around a text
+}
+
+type threadsBody struct {
+	Threads int `json:"threads"`
 }
 
 type tokensBody struct {
@@ -30,19 +38,25 @@ type failure struct {
 
 // LoadRequest says what a child shall load. A child loads one model in its life.
 type LoadRequest struct {
-	ModelPath      string `json:"model_path"`
-	NumCtx         int    `json:"num_ctx"`   // tokens of one sequence
-	Parallel       int    `json:"parallel"`  // sequences
-	NumBatch       int    `json:"num_batch"` // tokens of one decode call
-	NumThread      int    `json:"num_thread,omitempty"`
-	NumGPU         int    `json:"num_gpu"` // layers on GPUs; -1 all that fit
-	UseMmap        bool   `json:"use_mmap"`
-	KVCacheType    string `json:"kv_cache_type,omitempty"`   // f16 (default), q8_0, q4_0
-	FlashAttention string `json:"flash_attention,omitempty"` // "", "on", "off"; "" lets the engine choose
+	ModelPath      string   `json:"model_path"`
+	Adapters       []string `json:"adapters,omitempty"`  // LoRA files, applied at scale 1
+	Projector      string   `json:"projector,omitempty"` // file that turns images into embeddings; "" none or inside the model file
+	NumCtx         int      `json:"num_ctx"`             // tokens of one sequence
+	Parallel       int      `json:"parallel"`            // sequences that are computed in one batch
+	NumBatch       int      `json:"num_batch"`           // tokens of one decode call
+	NumThread      int      `json:"num_thread,omitempty"`
+	NumGPU         int      `json:"num_gpu"` // layers on GPUs; -1 all that fit
+	UseMmap        bool     `json:"use_mmap"`
+	KVCacheType    string   `json:"kv_cache_type,omitempty"`   // f16 (default), q8_0, q4_0
+	FlashAttention string   `json:"flash_attention,omitempty"` // "", "on", "off"; "" lets the engine choose
 }
 
 // LoadReport is what the child says about the loaded model.
 type LoadReport struct {
+	Backend      string        `json:"backend"`   // "llama", or "ollama" for architectures that llama.cpp cannot load
+	Parallel     int           `json:"parallel"`  // sequences, as allocated
+	Vision       bool          `json:"vision"`    // it takes images
+	Reranks      bool          `json:"reranks"`   // it scores pairs of texts: it neither generates nor embeds
 	NumCtx       int           `json:"num_ctx"`   // as allocated, per sequence
 	TrainCtx     int           `json:"train_ctx"` // the model's trained length, 0 unknown
 	Embedding    int           `json:"embedding"` // width of an embedding
@@ -77,23 +91,51 @@ type Sampling struct {
 
 // GenerateRequest asks for a completion of a rendered prompt.
 type GenerateRequest struct {
-	Prompt     string   `json:"prompt"`
-	NumPredict int      `json:"num_predict"` // tokens; negative: until the model ends or the context is full
-	NumKeep    int      `json:"num_keep"`
-	Stop       []string `json:"stop,omitempty"`
-	Schema     string   `json:"schema,omitempty"` // JSON Schema of the answer; `null` means any JSON; "" unconstrained
-	Truncate   bool     `json:"truncate"`         // cut a prompt that exceeds the context, keeping num_keep and the tail; else an error
-	Shift      bool     `json:"shift"`            // go on when the context is full by dropping the older half; else end with "length"
-	Sampling   Sampling `json:"sampling"`
+	Prompt      string   `json:"prompt"`
+	Images      [][]byte `json:"images,omitempty"` // encoded files; the n-th stands where the prompt has [img-n]
+	NumPredict  int      `json:"num_predict"`      // tokens; negative: until the model ends or the context is full
+	NumKeep     int      `json:"num_keep"`
+	Stop        []string `json:"stop,omitempty"`
+	Schema      string   `json:"schema,omitempty"`  // JSON Schema of the answer; `null` means any JSON; "" unconstrained
+	Grammar     string   `json:"grammar,omitempty"` // GBNF of the answer with a rule "root"; not together with Schema
+	After       string   `json:"after,omitempty"`   // Schema or Grammar bind only behind this text of the answer, such as "</think>"
+	Truncate    bool     `json:"truncate"`          // cut a prompt that exceeds the context, keeping num_keep and the tail; else an error
+	Shift       bool     `json:"shift"`             // go on when the context is full by dropping the older half; else end with "length"
+	Logprobs    bool     `json:"logprobs,omitempty"`
+	TopLogprobs int      `json:"top_logprobs,omitempty"` // 0..20 alternatives for each token
+	N           int      `json:"n,omitempty"`            // answers from one reading of the prompt; 0 is 1
+	Draft       Draft    `json:"draft,omitempty"`
+	Sampling    Sampling `json:"sampling"`
 }
 
-// Chunk is a line of a generation's stream. Exactly the last one has Done or Error.
+// Draft says whether tokens are guessed from what the prompt and the answer repeat, and checked several in one batch. The
+// text is the same either way; only its speed differs.
+type Draft string
+
+const (
+	DraftAuto   Draft = ""       // where it has paid so far in this answer
+	DraftOff    Draft = "off"    // never
+	DraftExpect Draft = "expect" // the answer will repeat much of the prompt, as the repair of a statement does
+)
+
+// Chunk is a line of a generation's stream. Exactly the last one has Done or Error. A chunk with DoneReason ends the answer
+// Index; of several answers only the end of the last has Done and Usage.
 type Chunk struct {
-	Text       string     `json:"text,omitempty"` // whole UTF-8 characters
+	Index      int        `json:"index,omitempty"`    // which of N answers
+	Text       string     `json:"text,omitempty"`     // whole UTF-8 characters
+	Logprobs   []Logprob  `json:"logprobs,omitempty"` // of the tokens drawn since the answer's last chunk
 	Done       bool       `json:"done,omitempty"`
 	DoneReason string     `json:"done_reason,omitempty"` // stop, length
 	Usage      *Usage     `json:"usage,omitempty"`
 	Error      *WireError `json:"error,omitempty"`
+}
+
+// Logprob is the natural logarithm of a token's probability, before any sampling option (temperature 1, all candidates).
+type Logprob struct {
+	Token   string    `json:"token"` // as text; broken UTF-8 as U+FFFD
+	Bytes   []byte    `json:"bytes"`
+	Logprob float64   `json:"logprob"`
+	Top     []Logprob `json:"top,omitempty"` // most likely first
 }
 
 // Usage counts what a request cost.
@@ -104,6 +146,8 @@ type Usage struct {
 	PromptDuration time.Duration `json:"prompt_duration"`
 	EvalTokens     int           `json:"eval_tokens"`
 	EvalDuration   time.Duration `json:"eval_duration"`
+	DraftTokens    int           `json:"draft_tokens,omitempty"`    // guessed
+	AcceptedTokens int           `json:"accepted_tokens,omitempty"` // of these, right
 }
 
 // EmbedRequest asks for one vector per input, not normalised.
@@ -117,6 +161,20 @@ type EmbedResponse struct {
 	Vectors      [][]float32 `json:"vectors"`
 	PromptTokens int         `json:"prompt_tokens"`
 	Truncated    bool        `json:"truncated,omitempty"`
+}
+
+// RerankRequest asks how well each document answers the query. Only a model whose report says Reranks can tell.
+type RerankRequest struct {
+	Query     string   `json:"query"`
+	Documents []string `json:"documents"`
+	Truncate  bool     `json:"truncate"` // cut documents that are too long; else an error
+}
+
+// RerankResponse has the model's raw scores in the order of the documents: logits, higher is better, without bounds.
+type RerankResponse struct {
+	Scores       []float32 `json:"scores"`
+	PromptTokens int       `json:"prompt_tokens"`
+	Truncated    bool      `json:"truncated,omitempty"`
 }
 
 // WireError carries a fault across the process boundary.

@@ -62,7 +62,7 @@ func discard(runner.Chunk) error { return nil }
 func TestContract(t *testing.T) {
 	runnertest.Exercise(t, func(t *testing.T) (*runner.Process, runner.LoadReport) {
 		p := start(t, runner.Config{})
-		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "model.gguf", NumCtx: runnertest.NumCtx}, nil)
+		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "model.gguf", NumCtx: runnertest.NumCtx, Parallel: runnertest.Parallel}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestBrokenChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ready, ok = "sluice-runner ready 1", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+	const ready, ok = "sluice-runner ready 2", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 	for name, row := range map[string]struct{ says, answer, want string }{
 		"another version is refused at the start": {says: "sluice-runner ready 0", want: "no runner of this version"},
 		"an empty stream is an error":             {ready, ok, "without a last line"},
@@ -322,7 +322,7 @@ func TestEnvironmentAndLog(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string
 	p := start(t, runner.Config{
-		Binary: exe, Env: []string{"RUNNER_TEST_ROLE=child", "RUNNER_TEST_SAYS=sluice-runner ready 1", "GGML_NO_BACKTRACE=0"},
+		Binary: exe, Env: []string{"RUNNER_TEST_ROLE=child", "RUNNER_TEST_SAYS=sluice-runner ready 2", "GGML_NO_BACKTRACE=0"},
 		Log: func(line string) { mu.Lock(); lines = append(lines, line); mu.Unlock() },
 	})
 	if err := p.Stop(t.Context()); err != nil {

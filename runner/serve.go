@@ -92,9 +92,20 @@ func (c *child) routes() http.Handler {
 	handle(pathEmbed, func(w http.ResponseWriter, r *http.Request) {
 		unary(c, w, r, c.engine.Embed)
 	})
+	handle(pathRerank, func(w http.ResponseWriter, r *http.Request) {
+		unary(c, w, r, c.engine.Rerank)
+	})
+	handle(pathThreads, func(w http.ResponseWriter, r *http.Request) {
+		unary(c, w, r, func(ctx context.Context, in threadsBody) (struct{}, error) {
+			return struct{}{}, c.engine.SetThreads(ctx, in.Threads)
+		})
+	})
+	handle(pathPing, func(w http.ResponseWriter, r *http.Request) {
+		unary(c, w, r, func(ctx context.Context, _ struct{}) (struct{}, error) { return struct{}{}, c.engine.Ping(ctx) })
+	})
 	handle(pathTokenize, func(w http.ResponseWriter, r *http.Request) {
 		unary(c, w, r, func(ctx context.Context, in textBody) (tokensBody, error) {
-			tokens, err := c.engine.Tokenize(ctx, in.Text)
+			tokens, err := c.engine.Tokenize(ctx, in.Text, in.Special)
 			return tokensBody{Tokens: tokens}, err
 		})
 	})

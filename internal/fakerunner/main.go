@@ -6,17 +6,24 @@
 //
 //	load=200ms           how long a load takes, in ten steps of progress
 //	load_error=invalid   the load fails with this code; load_die=1: the child dies in it
-//	text=a b c           the answer's words; without it the words of the prompt come back
+//	text=a b c           the answer's words; without it the words of the prompt come back, or how many images came and their
+//	                     sizes. Any text may stand here (fakebin.Say writes it): thinking, a tool call. Given several
+//	                     times, the answers of a request for several have them in turn
 //	tokens=5             words after which the model ends by itself; beyond the text they are w7, w8, …; -1: it never ends
 //	rate=100             words a second; 0 is as fast as it can
 //	delay=50ms           before the first word, as if a long prompt were read
 //	die_after=3          words after which the child kills itself; error_after=3: it fails with code busy
-//	hang=1               it never answers, and does not notice that the caller left; stay=1: it ignores the end of stdin
+//	hang=1               it never answers, not even a ping, and does not notice that the caller left
+//	spin=2s              before the first word it computes for so long, and answers no ping until then
+//	ping=2s              how long a batch takes, after which a ping is answered; stay=1: it ignores the end of stdin
 //	width=8              of an embedding
-//	train=2048           the trained context; weights=1000, kv=100: bytes reported
-//	pooled=1             it embeds only
+//	train=2048           the trained context; weights=1000, kv=100, gpu=0: bytes reported
+//	pooled=1             it embeds only; reranks=1: it scores only, by the words that a document shares with the query
+//	vision=1             it takes images, each 4 tokens
 //
-// A token is a word with the space before it. Embeddings depend on the text alone.
+// A token is a word with the space before it. Embeddings depend on the text alone. The word drawn has always half of the
+// probability. It answers as many prompts at a time as it was loaded with sequences for, and logs each number of threads
+// that it is told. What it cannot: schemas, grammars and drafts change nothing.
 package main
 
 import (

@@ -10,16 +10,18 @@ import (
 
 // script is what the fake shall do; main.go says what the fields mean.
 type script struct {
-	load, delay        time.Duration
+	load, delay, ping  time.Duration
+	spin               time.Duration
 	loadError          string
-	text               string
+	texts              []string
 	tokens             int
 	rate               float64
 	dieAfter, errAfter int
 	width, train       int
-	weights, kv        uint64
+	weights, kv, gpu   uint64
 	loadDie, hang      bool
 	stay, pooled       bool
+	vision, reranks    bool
 }
 
 // parse lays a query over a script. An unknown key is an error, so that a test cannot misspell one and pass.
@@ -35,10 +37,14 @@ func parse(s script, query string) (script, error) {
 			s.load, err = time.ParseDuration(v)
 		case "delay":
 			s.delay, err = time.ParseDuration(v)
+		case "ping":
+			s.ping, err = time.ParseDuration(v)
+		case "spin":
+			s.spin, err = time.ParseDuration(v)
 		case "load_error":
 			s.loadError = v
 		case "text":
-			s.text = v
+			s.texts = list
 		case "tokens":
 			s.tokens, err = strconv.Atoi(v)
 		case "rate":
@@ -55,6 +61,8 @@ func parse(s script, query string) (script, error) {
 			s.weights, err = strconv.ParseUint(v, 10, 64)
 		case "kv":
 			s.kv, err = strconv.ParseUint(v, 10, 64)
+		case "gpu":
+			s.gpu, err = strconv.ParseUint(v, 10, 64)
 		case "load_die":
 			s.loadDie = v == "1"
 		case "hang":
@@ -63,6 +71,10 @@ func parse(s script, query string) (script, error) {
 			s.stay = v == "1"
 		case "pooled":
 			s.pooled = v == "1"
+		case "vision":
+			s.vision = v == "1"
+		case "reranks":
+			s.reranks = v == "1"
 		default:
 			err = fmt.Errorf("unknown key")
 		}

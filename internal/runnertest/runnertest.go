@@ -15,24 +15,22 @@ import (
 	"sluice/runner"
 )
 
-// NumCtx is the context that the suite's model must be loaded with.
-const NumCtx = 256
+// What the suite's model must be loaded with.
+const (
+	NumCtx   = 256
+	Parallel = 4
+)
 
 // prompt makes any model go on for some tokens.
 const prompt = "Here is a list of the numbers from one to twelve: one, two, three, four,"
 
-// Exercise runs the suite. load starts a runner with a model loaded, answering within NumCtx tokens; the suite stops it.
-func Exercise(t *testing.T, load func(t *testing.T) (*runner.Process, runner.LoadReport)) {
-	p, report := load(t)
-	s := &suite{p: p, report: report}
-	t.Cleanup(func() {
-		if err := p.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		if err := p.Err(); err != nil {
-			t.Errorf("after stop, Err is %v", err)
-		}
-	})
+// Load starts a runner with a model loaded, of NumCtx and Parallel. The model writes text: it neither takes images nor
+// scores pairs of texts. The suite stops it.
+type Load func(t *testing.T) (*runner.Process, runner.LoadReport)
+
+// Exercise runs what every runner must do, the fake too. An engine must pass ExerciseGrammar besides.
+func Exercise(t *testing.T, load Load) {
+	s := begin(t, load)
 	t.Run("the report says what was loaded", s.loaded)
 	t.Run("a second load is a conflict", s.secondLoad)
 	t.Run("an answer ends with one last chunk", s.lastChunk)
@@ -47,6 +45,29 @@ func Exercise(t *testing.T, load func(t *testing.T) (*runner.Process, runner.Loa
 	t.Run("an input that is too long is refused or cut", s.embedTooLong)
 	t.Run("token ids go back to the text", s.tokens)
 	t.Run("several callers at once are all served", s.concurrent)
+	t.Run("each of several callers gets its own text", s.ownText)
+	t.Run("special tokens are added only when asked for", s.special)
+	t.Run("of several answers each has one end", s.answers)
+	t.Run("each token has its probability", s.logprobs)
+	t.Run("without being asked for there are none", s.noLogprobs)
+	t.Run("guessing ahead changes no text", s.drafts)
+	t.Run("threads may change at any time", s.threads)
+	t.Run("a ping is answered, idle or busy", s.ping)
+	t.Run("what the model cannot is refused", s.refusals)
+}
+
+// begin loads, and stops at the end of the test.
+func begin(t *testing.T, load Load) *suite {
+	p, report := load(t)
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if err := p.Err(); err != nil {
+			t.Errorf("after stop, Err is %v", err)
+		}
+	})
+	return &suite{p: p, report: report}
 }
 
 type suite struct {
@@ -94,7 +115,8 @@ func WantCode(t *testing.T, err error, code fault.Code) {
 }
 
 func (s *suite) loaded(t *testing.T) {
-	if s.report.NumCtx != NumCtx || s.report.Embedding <= 0 || s.report.Pooled {
+	r := s.report
+	if r.NumCtx != NumCtx || r.Parallel != Parallel || r.Backend == "" || r.Embedding <= 0 || r.Pooled || r.Vision || r.Reranks {
 		t.Errorf("report %+v", s.report)
 	}
 }
@@ -230,7 +252,7 @@ func (s *suite) embedTooLong(t *testing.T) {
 
 func (s *suite) tokens(t *testing.T) {
 	const text = "Grüße aus Köln, 日本語 and 👋"
-	ids, err := s.p.Tokenize(t.Context(), text)
+	ids, err := s.p.Tokenize(t.Context(), text, false)
 	if err != nil || len(ids) == 0 {
 		t.Fatalf("tokenize: %v, %v", ids, err)
 	}

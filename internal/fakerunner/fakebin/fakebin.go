@@ -3,6 +3,7 @@ package fakebin
 
 import (
 	"fmt"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 )
@@ -15,4 +16,10 @@ func Build(dir string) (path string, err error) {
 		return "", fmt.Errorf("build fakerunner: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// Say is a script for a prompt: the model answers with the text, whatever it is; further texts are the other answers of a
+// request for several.
+func Say(texts ...string) string {
+	return "{{" + url.Values{"text": texts}.Encode() + "}}"
 }
