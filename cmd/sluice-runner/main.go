@@ -2,6 +2,7 @@
 //
 //	sluice-runner serve --socket PATH     serves package runner's protocol until stdin ends
 //	sluice-runner devices --json          lists what it can compute on
+//	sluice-runner probe [--json|--markdown]  says which architectures of models it can load
 //	sluice-runner version
 //
 // Nobody but the scheduler starts the first; the others are for people and for the inventory.
@@ -20,12 +21,23 @@ import (
 	"sluice/runner/engine"
 )
 
-const usage = "usage: sluice-runner serve --socket PATH | devices [--json] | version"
+const usage = "usage: sluice-runner serve --socket PATH | devices [--json] | probe [--json|--markdown] | version"
 
 func main() {
+	quarantine()
 	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sluice-runner:", err)
 		os.Exit(1)
+	}
+}
+
+// quarantine keeps the engine to itself, however it was started: a foreign Ollama beside the binary would replace our kernels, and an
+// abort would start a debugger. Who sets the variables is obeyed; the parent sets them too.
+func quarantine() {
+	for name, value := range map[string]string{"OLLAMA_LIBRARY_PATH": "", "GGML_NO_BACKTRACE": "1"} {
+		if _, set := os.LookupEnv(name); !set {
+			_ = os.Setenv(name, value)
+		}
 	}
 }
 
@@ -52,6 +64,14 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 			return err
 		}
 		return devices(stdout, *asJSON)
+	case "probe":
+		flags := flag.NewFlagSet(cmd, flag.ContinueOnError)
+		asJSON := flags.Bool("json", false, "print JSON")
+		markdown := flags.Bool("markdown", false, "print docs/MODELS.md")
+		if err := flags.Parse(rest); err != nil {
+			return err
+		}
+		return probe(stdout, *asJSON, *markdown)
 	case "version":
 		_, err := fmt.Fprintln(stdout, version())
 		return err
@@ -69,6 +89,31 @@ func devices(w io.Writer, asJSON bool) error {
 	}
 	for _, d := range list {
 		if _, err := fmt.Fprintf(w, "%s\t%s\t%d threads\n", d.ID, d.Library, d.Threads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe prints what the engines say to each architecture. What they log meanwhile goes to stderr.
+func probe(w io.Writer, asJSON, markdown bool) error {
+	list, err := engine.Probe()
+	switch {
+	case err != nil:
+		return err
+	case markdown:
+		return engine.WriteModelsPage(w, list)
+	case asJSON:
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(list)
+	}
+	for _, a := range list {
+		backend := a.Backend
+		if backend == "" {
+			backend = "refused"
+		}
+		if _, err := fmt.Fprintf(w, "%s\t%s\n", a.Name, backend); err != nil {
 			return err
 		}
 	}

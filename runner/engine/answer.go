@@ -11,6 +11,7 @@ import (
 type answer struct {
 	stops [][]byte
 	held  []byte
+	sent  int // bytes of the pieces that were let go
 }
 
 func newAnswer(stops []string) *answer {
@@ -51,6 +52,7 @@ func (a *answer) rest() string {
 func (a *answer) take(n int) string {
 	text := strings.ToValidUTF8(string(a.held[:n]), "\uFFFD")
 	a.held = append(a.held[:0], a.held[n:]...)
+	a.sent += n
 	return text
 }
 

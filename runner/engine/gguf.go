@@ -292,6 +292,13 @@ func (f fileFacts) perLayer(name string, layer int) int64 {
 // pooled says whether the model makes one vector of an input by itself and cannot answer a prompt.
 func (f fileFacts) pooled() bool { return f.of("pooling_type") > 0 || f.encoder() }
 
+// packs says whether the model pools over all tokens of a batch, which must then hold whole inputs. A decoder that takes the
+// last token's vector does not: it reads its input like a prompt.
+func (f fileFacts) packs() bool {
+	pooling := f.of("pooling_type")
+	return f.encoder() || pooling == poolingMean || pooling == poolingCLS
+}
+
 // encoder says whether the model's tokens look both ways, which leaves nothing to be cached.
 func (f fileFacts) encoder() bool {
 	causal, said := f.ints[f.arch+".attention.causal"]

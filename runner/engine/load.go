@@ -13,13 +13,16 @@ import (
 )
 
 const (
-	// cpuChunk is how many tokens of a prompt are read at a time on CPUs. A batch cannot be interrupted, and above 64 tokens
-	// larger ones read no faster (85 tokens/s at 64, 88 at 128, 87 at 512).
-	cpuChunk = 64
-	// maxChunk bounds num_batch: the compute buffer grows with it.
-	maxChunk = 256
-	// maxPooled bounds the input of a model that pools, which must be read in one batch.
-	maxPooled = 2048
+	// cpuChunk is how many tokens of prompts are read at a time on CPUs while nobody is answered, cpuShared while somebody is. A
+	// batch cannot be interrupted, and larger ones read hardly faster (80 tokens/s at 32, 85 at 64, 88 at 128, 87 at 512).
+	cpuChunk, cpuShared = 128, 32
+	gpuChunk, gpuShared = 512, 256
+	// maxPooled bounds the input of a model that pools over a batch, minPooled what several inputs may fill together.
+	maxPooled, minPooled = 2048, 512
+	// pooledTogether is how many inputs are pooled in a batch at most.
+	pooledTogether = 32
+	// maxParallel is llama.cpp's bound of sequences.
+	maxParallel = 64
 	// maxContext is beyond every model's.
 	maxContext = 1 << 24
 	// everyLayer is more than any model has.
@@ -29,7 +32,7 @@ const (
 )
 
 // Load reads the file's facts, loads the model and makes its context, and starts the loop.
-func (e *Engine) Load(_ context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
+func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
 	begin := time.Now()
 	kvType, flash, err := attention(req)
 	if err != nil {
@@ -39,68 +42,127 @@ func (e *Engine) Load(_ context.Context, req runner.LoadRequest, progress func(f
 		// 0 would be taken as the trained length, and more than 32 bits would wrap.
 		return runner.LoadReport{}, fault.New(fault.Invalid, "engine.Load", "num_ctx is %d; it must be from 1 to %d", req.NumCtx, maxContext)
 	}
+	if req.Parallel < 0 || req.Parallel > maxParallel {
+		return runner.LoadReport{}, fault.New(fault.Invalid, "engine.Load", "parallel is %d; it must be from 1 to %d", req.Parallel, maxParallel)
+	}
 	facts, err := readFacts(req.ModelPath)
 	if err != nil {
 		return runner.LoadReport{}, err
 	}
+	if other := fallback(facts, req); other != nil {
+		report, err := other.Load(ctx, req, progress)
+		if err == nil {
+			e.other.Store(&other)
+		}
+		return report, err
+	}
 
 	llama.BackendInit()
-	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: progress}
-	gpus := llama.EnumerateGPUs()
-	onGPU := len(gpus) > 0 && req.NumGPU != 0
-	if onGPU {
-		params.NumGpuLayers = req.NumGPU
-		if req.NumGPU < 0 {
-			params.NumGpuLayers = everyLayer
-		}
-		for _, d := range gpus {
-			params.Devices = append(params.Devices, d.LlamaID)
-		}
-	}
+	params := modelParams(req, progress)
+	onGPU := params.NumGpuLayers != 0
 	model, err := llama.LoadModelFromFile(req.ModelPath, params)
 	if err != nil {
+		if other := secondTry(facts); other != nil {
+			if report, err := other.Load(ctx, req, progress); err == nil {
+				e.other.Store(&other)
+				return report, nil
+			}
+		}
 		return runner.LoadReport{}, fault.Wrap(err, fault.Invalid, "engine.Load",
 			"llama.cpp cannot load the model file (architecture %q); the server's log says why", facts.arch)
 	}
-
 	if flash == ml.FlashAttentionAuto && !onGPU && kvType == "f16" {
-		// On CPUs prompts are read 10 to 20 % faster without; one sequence answers as fast.
+		// On CPUs prompts are read 10 to 20 % faster without; answers come as fast.
 		flash = ml.FlashAttentionDisabled
 	}
-	numCtx, chunk := sizes(req, facts, onGPU)
+	d := dimensionsOf(req, facts, onGPU)
 	threads := req.NumThread
 	if threads <= 0 || threads > runtime.NumCPU() {
 		threads = runtime.NumCPU() // with more than that they wait for each other in spin loops, and all but stand still
 	}
-	lctx, err := llama.NewContextWithModel(model, llama.NewContextParams(numCtx, chunk, 1, threads, flash, kvType))
+	lctx, err := llama.NewContextWithModel(model, llama.NewContextParams(
+		padded(d.numCtx)*d.sequences, d.chunk, d.sequences, threads, flash, kvType))
 	if err != nil {
 		llama.FreeModel(model)
 		return runner.LoadReport{}, fault.Wrap(err, fault.TooLarge, "engine.Load",
-			"llama.cpp cannot make a context of %d tokens for this model; ask for a smaller num_ctx", numCtx)
+			"llama.cpp cannot make %d contexts of %d tokens for this model; ask for a smaller num_ctx or fewer in parallel", d.parallel, d.numCtx)
 	}
-	batch, err := llama.NewBatch(chunk, 1, 0)
-	if err != nil {
+	native := newNative(model, lctx)
+	give := func(err error) (runner.LoadReport, error) {
+		native.free()
 		llama.FreeModel(model)
-		return runner.LoadReport{}, fault.Wrap(err, fault.TooLarge, "engine.Load", "no memory for a batch of %d tokens", chunk)
+		return runner.LoadReport{}, err
+	}
+	batch, err := llama.NewBatch(d.chunk, d.sequences, 0)
+	if err != nil {
+		return give(fault.Wrap(err, fault.TooLarge, "engine.Load", "no memory for a batch of %d tokens", d.chunk))
 	}
 
-	m := &loaded{model: model, vocab: model.NumVocab(), numCtx: numCtx, pooled: facts.pooled(), addsBOS: model.AddBOSToken()}
-	l := &loop{loaded: m, ctx: lctx, batch: batch, chunk: chunk}
-	if !m.pooled {
-		l.canShift = lctx.KvCacheCanShift()
+	m := &loaded{
+		model: model, context: lctx, engine: e, vocab: native.n, numCtx: d.numCtx, parallel: d.parallel, width: d.chunk,
+		addsBOS: model.AddBOSToken(), pooling: int(facts.of("pooling_type")), pooled: facts.pooled(), encoder: facts.encoder(),
+		packs: facts.packs(), reranks: facts.of("pooling_type") == poolingRank,
 	}
+	if err := m.loadAdapters(lctx, req); err != nil {
+		return give(err)
+	}
+	if err := m.loadProjector(lctx, req); err != nil {
+		return give(err)
+	}
+	if err := m.loadPairs(req); err != nil {
+		return give(err)
+	}
+	l := newLoop(m, native, batch, d, e.wake)
 	report := runner.LoadReport{
-		NumCtx: numCtx, TrainCtx: int(facts.of("context_length")), Embedding: model.NEmbd(), Pooled: m.pooled,
-		WeightBytes: uint64(facts.size), KVBytes: kvBytes(facts, numCtx, kvType), ComputeBytes: computeBytes(m, chunk),
+		Backend: "llama", Parallel: d.parallel, Vision: m.vision, Reranks: m.reranks,
+		NumCtx: d.numCtx, TrainCtx: int(facts.of("context_length")), Embedding: model.NEmbd(), Pooled: m.pooled,
+		WeightBytes: native.weights(), KVBytes: kvBytes(facts, d.numCtx, kvType) * uint64(d.parallel), ComputeBytes: computeBytes(m, d.chunk),
 	}
 	if flash == ml.FlashAttentionDisabled { // it holds the scores of every head against the whole context
-		report.ComputeBytes += uint64(facts.of("attention.head_count")) * uint64(numCtx) * uint64(chunk) * 4
+		report.ComputeBytes += uint64(facts.of("attention.head_count")) * uint64(d.numCtx) * uint64(d.chunk) * 4
 	}
 	report.GPUBytes = gpuBytes(report, params.NumGpuLayers, int(facts.of("block_count")))
 	e.loaded.Store(m)
-	go l.run(e.jobs)
+	go l.run(e.work)
 	report.Took = time.Since(begin)
 	return report, nil
+}
+
+// modelParams says where the model goes.
+func modelParams(req runner.LoadRequest, progress func(float32)) llama.ModelParams {
+	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: progress}
+	gpus := llama.EnumerateGPUs()
+	if len(gpus) == 0 || req.NumGPU == 0 {
+		return params
+	}
+	params.NumGpuLayers = req.NumGPU
+	if req.NumGPU < 0 {
+		params.NumGpuLayers = everyLayer
+	}
+	for _, d := range gpus {
+		params.Devices = append(params.Devices, d.LlamaID)
+	}
+	return params
+}
+
+// newLoop makes the loop of a model that was just loaded.
+func newLoop(m *loaded, n *native, batch *llama.Batch, d dimensions, wake <-chan struct{}) *loop {
+	l := &loop{
+		loaded: m, native: n, ctx: m.context, batch: batch, chunk: d.chunk, shared: d.shared, together: d.sequences,
+		exact: n.forgetful(), wake: wake, costs: costs{perRow: d.costPerRow}, embeds: true,
+	}
+	if m.packs {
+		if !m.encoder {
+			l.together = 1 // llama.cpp would compute inputs of several lengths in pieces, and pool each
+		}
+		return l
+	}
+	l.setEmbeddings(false)
+	l.shifts = m.context.KvCacheCanShift()
+	for id := range d.sequences {
+		l.slots = append(l.slots, &slot{id: id})
+	}
+	return l
 }
 
 // attention checks the options that llama.cpp would replace or refuse without a word.
@@ -129,26 +191,48 @@ func attention(req runner.LoadRequest) (kvType string, flash ml.FlashAttentionTy
 	return kvType, flash, nil
 }
 
-// sizes decides the context and the largest batch. A context beyond what the model was trained for gives nonsense, so it is
-// capped, as in Ollama. One sequence is computed at a time; requests beyond it queue.
-func sizes(req runner.LoadRequest, facts fileFacts, onGPU bool) (numCtx, chunk int) {
-	numCtx = req.NumCtx
-	if trained := facts.of("context_length"); trained > 0 {
-		numCtx = int(min(int64(numCtx), trained))
-	}
-	if facts.pooled() {
-		numCtx = min(numCtx, maxPooled)
-		return numCtx, numCtx
-	}
-	chunk = req.NumBatch
-	if chunk <= 0 {
-		chunk = maxChunk
-	}
-	if !onGPU {
-		chunk = min(chunk, cpuChunk)
-	}
-	return numCtx, min(chunk, maxChunk)
+// dimensions of a context.
+type dimensions struct {
+	numCtx     int // tokens of a sequence
+	parallel   int // sequences that callers may count on
+	sequences  int // in the context: an encoder has more, which cost nothing
+	chunk      int // tokens of a batch
+	shared     int // tokens of prompts in a batch beside answers
+	costPerRow float64
 }
+
+// dimensionsOf decides them. A context beyond what the model was trained for gives nonsense, so it is capped, as in Ollama.
+func dimensionsOf(req runner.LoadRequest, facts fileFacts, onGPU bool) dimensions {
+	d := dimensions{
+		numCtx: req.NumCtx, parallel: max(req.Parallel, 1), chunk: req.NumBatch,
+		shared: cpuShared, costPerRow: cpuCostPerRow,
+	}
+	most := cpuChunk
+	if onGPU {
+		most, d.shared, d.costPerRow = gpuChunk, gpuShared, gpuCostPerRow
+	}
+	if trained := facts.of("context_length"); trained > 0 {
+		d.numCtx = int(min(int64(d.numCtx), trained))
+	}
+	d.sequences = d.parallel
+	if facts.packs() {
+		d.numCtx = min(d.numCtx, maxPooled)
+		d.chunk = max(d.numCtx, minPooled)
+		if facts.encoder() {
+			d.sequences = max(d.parallel, pooledTogether)
+		}
+		return d
+	}
+	if d.chunk <= 0 || d.chunk > most {
+		d.chunk = most
+	}
+	d.chunk = min(d.chunk, padded(d.numCtx))
+	d.shared = min(d.shared, d.chunk)
+	return d
+}
+
+// padded is what llama.cpp makes of a context.
+func padded(numCtx int) int { return (numCtx + kvPad - 1) / kvPad * kvPad }
 
 // kvBytes is exact for models with attention in every layer: for each layer, tokens × heads × (key + value length) × bytes
 // of an element. An encoder has no cache.
@@ -157,7 +241,7 @@ func kvBytes(f fileFacts, numCtx int, kvType string) uint64 {
 		return 0
 	}
 	perElement := map[string]float64{"f16": 2, "q8_0": 34.0 / 32, "q4_0": 18.0 / 32}[kvType]
-	tokens := int64(numCtx+kvPad-1) / kvPad * kvPad
+	tokens := int64(padded(numCtx))
 	heads := max(f.of("attention.head_count"), 1)
 	key, value := f.of("attention.key_length"), f.of("attention.value_length")
 	if key == 0 {

@@ -60,7 +60,7 @@ func modelFolder() string {
 func load(t *testing.T, change func(*runner.LoadRequest)) (*runner.Process, runner.LoadReport) {
 	t.Helper()
 	p := start(t)
-	req := runner.LoadRequest{ModelPath: model, NumCtx: runnertest.NumCtx, NumThread: 1, UseMmap: true}
+	req := runner.LoadRequest{ModelPath: model, NumCtx: runnertest.NumCtx, Parallel: runnertest.Parallel, NumThread: 1, UseMmap: true}
 	if change != nil {
 		change(&req)
 	}

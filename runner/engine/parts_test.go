@@ -1,11 +1,10 @@
 package engine
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/ollama/ollama/llama"
 
 	"sluice/runner"
 )
@@ -76,30 +75,32 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-func TestSamplingParams(t *testing.T) {
+func TestSampling(t *testing.T) {
 	usual := runner.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9, TypicalP: 1, RepeatLastN: 64, RepeatPenalty: 1.1, Seed: -1}
 	with := func(change func(*runner.Sampling)) runner.Sampling {
 		s := usual
 		change(&s)
 		return s
 	}
+	nan := float32(math.NaN())
 	for name, row := range map[string]struct {
 		in   runner.Sampling
-		want func(*llama.SamplingParams)
+		want func(*sampling)
 	}{
-		"Ollama's defaults":                {usual, func(*llama.SamplingParams) {}},
-		"typical_p 0 is off":               {with(func(s *runner.Sampling) { s.TypicalP = 0 }), func(*llama.SamplingParams) {}},
-		"no penalty, no window":            {with(func(s *runner.Sampling) { s.RepeatPenalty = 1 }), func(p *llama.SamplingParams) { p.PenaltyRepeat, p.RepeatLastN = 1, 0 }},
-		"a penalty of 0 would divide by 0": {with(func(s *runner.Sampling) { s.RepeatPenalty = 0 }), func(p *llama.SamplingParams) { p.PenaltyRepeat, p.RepeatLastN = 1, 0 }},
-		"a window of -1 is the context":    {with(func(s *runner.Sampling) { s.RepeatLastN = -1 }), func(p *llama.SamplingParams) { p.RepeatLastN = 2048 }},
-		"a seed is kept":                   {with(func(s *runner.Sampling) { s.Seed = 7 }), func(p *llama.SamplingParams) { p.Seed = 7 }},
-		"probabilities beyond 1":           {with(func(s *runner.Sampling) { s.TopP, s.MinP = 5, -2 }), func(p *llama.SamplingParams) { p.TopP = 1 }},
-		"a temperature below 0 is greedy":  {with(func(s *runner.Sampling) { s.Temperature = -1 }), func(p *llama.SamplingParams) { p.Temp = 0 }},
+		"Ollama's defaults":                {usual, func(*sampling) {}},
+		"typical_p 0 is off":               {with(func(s *runner.Sampling) { s.TypicalP = 0 }), func(*sampling) {}},
+		"no penalty, no window":            {with(func(s *runner.Sampling) { s.RepeatPenalty = 1 }), func(p *sampling) { p.repeat, p.lastN = 1, 0 }},
+		"a penalty of 0 would divide by 0": {with(func(s *runner.Sampling) { s.RepeatPenalty = 0 }), func(p *sampling) { p.repeat, p.lastN = 1, 0 }},
+		"a window of -1 is the context":    {with(func(s *runner.Sampling) { s.RepeatLastN = -1 }), func(p *sampling) { p.lastN = 2048 }},
+		"a seed is kept":                   {with(func(s *runner.Sampling) { s.Seed = 7 }), func(p *sampling) { p.seed = 7 }},
+		"probabilities beyond 1":           {with(func(s *runner.Sampling) { s.TopP, s.MinP = 5, -2 }), func(p *sampling) { p.topP = 1 }},
+		"what is no number is 0":           {with(func(s *runner.Sampling) { s.Temperature, s.MinP = nan, nan }), func(p *sampling) { p.temp = 0 }},
+		"a temperature below 0 is greedy":  {with(func(s *runner.Sampling) { s.Temperature = -1 }), func(p *sampling) { p.temp = 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := llama.SamplingParams{TopK: 40, TopP: 0.9, TypicalP: 1, Temp: 0.8, RepeatLastN: 64, PenaltyRepeat: 1.1, Seed: randomSeed, Grammar: "g"}
+			want := sampling{topK: 40, topP: 0.9, typicalP: 1, temp: 0.8, lastN: 64, repeat: 1.1, seed: randomSeed}
 			row.want(&want)
-			if got := samplingParams(row.in, "g", 2048); got != want {
+			if got := samplingOf(row.in, 2048); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		})
@@ -144,7 +145,7 @@ func TestCommonPrefix(t *testing.T) {
 		"another middle":   {[]int{1, 2, 3}, []int{1, 9, 3}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := common(row.a, row.b); got != row.want {
+			if got := common(tokens(row.a), tokens(row.b)); got != row.want {
 				t.Errorf("got %d, want %d", got, row.want)
 			}
 		})
