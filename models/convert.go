@@ -14,13 +14,15 @@ import (
 
 	"github.com/ollama/ollama/api"
 	"github.com/ollama/ollama/convert"
+	"github.com/ollama/ollama/fs/ggml"
 
 	"sluice/fault"
 )
 
 // fromSafetensors converts a folder of uploaded files to a GGUF blob. The keys are paths relative to the folder and keep
-// their folders: an encoder has config.json and 1_Pooling/config.json, and the two are not the same.
-func (b *builder) fromSafetensors(ctx context.Context, files map[string]string) error {
+// their folders: an encoder has config.json and 1_Pooling/config.json, and the two are not the same. With the values of a
+// model, base, the folder is an adapter for it.
+func (b *builder) fromSafetensors(ctx context.Context, files map[string]string, base ggml.KV) error {
 	dir, err := os.MkdirTemp(b.store.dir, tempPrefix)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
@@ -53,8 +55,12 @@ func (b *builder) fromSafetensors(ctx context.Context, files map[string]string) 
 		return fmt.Errorf("models: %w", err)
 	}
 	defer out.Close()
-	b.progress(api.ProgressResponse{Status: "converting model"})
-	if err := convertFolder(in, out); err != nil {
+	what := "model"
+	if base != nil {
+		what = "adapter"
+	}
+	b.progress(api.ProgressResponse{Status: "converting " + what})
+	if err := convertFolder(in, out, base); err != nil {
 		return err
 	}
 	if _, err := out.Seek(0, io.SeekStart); err != nil {
@@ -68,13 +74,17 @@ func (b *builder) fromSafetensors(ctx context.Context, files map[string]string) 
 }
 
 // convertFolder runs the module's converter, which panics on some malformed tensors.
-func convertFolder(in string, out *os.File) (err error) {
+func convertFolder(in string, out *os.File, base ggml.KV) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Wrap(fmt.Errorf("panic: %v", r), fault.Invalid, "models.Create", "the safetensors files cannot be converted")
 		}
 	}()
-	if err := convert.ConvertModel(os.DirFS(in), out); err != nil {
+	run := func() error { return convert.ConvertModel(os.DirFS(in), out) }
+	if base != nil {
+		run = func() error { return convert.ConvertAdapter(os.DirFS(in), out, base) }
+	}
+	if err := run(); err != nil {
 		var pathErr *os.PathError
 		if errors.As(err, &pathErr) { // its text has a path of ours; the file's name is all that the caller needs
 			return fault.Wrap(err, fault.Invalid, "models.Create", "the safetensors files cannot be converted: %s: %v",

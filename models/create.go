@@ -6,16 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ollama/ollama/api"
-	"github.com/ollama/ollama/format"
-	"github.com/ollama/ollama/fs/ggml"
-	"github.com/ollama/ollama/template"
 	"github.com/ollama/ollama/types/model"
 
 	"sluice/fault"
@@ -25,14 +19,21 @@ import (
 type CreateRequest struct {
 	Name string
 	From string
-	// Files are uploaded blobs: relative path to digest. One GGUF file, or the files of a safetensors folder.
-	Files map[string]string
+	// Files are uploaded blobs: relative path to digest. One GGUF model, perhaps with adapters and a projector beside it, or
+	// the files of a safetensors folder.
+	Files    map[string]string
+	Adapters map[string]string // further ones that are adapters (LoRA): GGUF, or a safetensors folder
 
 	Template   string // "": that of From, or the one that fits the GGUF file's chat template
 	System     string
 	License    []string
 	Parameters map[string]any // added to those of From; null removes one
 	Messages   []api.Message  // replace those of From
+
+	Renderer string // built-in renderer of its prompts; "": that of From
+	Parser   string // built-in parser of its answers; "": that of From
+	Requires string // least version of Ollama; "": that of From
+	Quantize string // refused, unless the model has that type
 }
 
 // Create makes a model, or replaces the one of that name in one step; progress, with Ollama's texts, may be nil. Invalid
@@ -48,6 +49,12 @@ func (s *Store) Create(ctx context.Context, req CreateRequest, progress func(api
 	b := &builder{store: s, progress: progress, pinned: map[string]bool{}}
 	defer b.close()
 	if err := b.base(ctx, req); err != nil {
+		return err
+	}
+	if err := b.adapters(ctx, req.Adapters); err != nil {
+		return err
+	}
+	if err := b.quantized(req.Quantize); err != nil {
 		return err
 	}
 	if err := b.overlay(req); err != nil {
@@ -129,150 +136,11 @@ func (b *builder) close() {
 	}
 }
 
-// base takes the layers of From or of the files.
-func (b *builder) base(ctx context.Context, req CreateRequest) error {
-	switch {
-	case req.From != "":
-		return b.fromModel(req.From)
-	case len(req.Files) == 0:
-		return fault.New(fault.Invalid, "models.Create", "neither 'from' or 'files' was specified")
-	}
-	safetensors := false
-	for path, digest := range req.Files {
-		if !fs.ValidPath(path) || path == "." {
-			return fault.New(fault.Invalid, "models.Create", "file path must be relative")
-		}
-		d, err := cleanDigest(digest)
-		if err != nil {
-			return err
-		}
-		b.pin(d)
-		if !b.store.HasBlob(d) {
-			return fault.New(fault.Invalid, "models.Create", "blob %s of file %q was not uploaded", d, path)
-		}
-		safetensors = safetensors || strings.HasSuffix(path, ".safetensors")
-	}
-	if safetensors {
-		return b.fromSafetensors(ctx, req.Files)
-	}
-	if len(req.Files) > 1 {
-		return fault.New(fault.Unimplemented, "models.Create", "a model of several GGUF files is not in this version")
-	}
-	for _, digest := range req.Files {
-		b.progress(api.ProgressResponse{Status: "parsing GGUF"})
-		return b.gguf(digest)
-	}
-	return nil
-}
-
-func (b *builder) fromModel(from string) error {
-	m, err := b.store.Get(from)
-	if err != nil {
-		return err
-	}
-	n, err := parseName(m.Name)
-	if err != nil {
-		return err
-	}
-	n, _ = b.store.existing(n)
-	mf, err := b.store.readManifest(n)
-	if err != nil {
-		return fmt.Errorf("models: %w", err)
-	}
-	b.config = m.config
-	for _, l := range mf.Layers {
-		d, err := cleanDigest(l.Digest)
-		if err != nil {
-			return err
-		}
-		b.pin(d)
-		// only now that it is pinned does "it is there" hold
-		if !b.store.HasBlob(d) {
-			return fault.New(fault.NotFound, "models.Create", "model '%s' not found", shown(from))
-		}
-		l.Digest, l.From = d, m.Name
-		b.layers = append(b.layers, l)
-		b.progress(api.ProgressResponse{Status: "using existing layer " + d})
-	}
-	return nil
-}
-
-// gguf adds a GGUF blob that is in the store, and the template that fits it.
-func (b *builder) gguf(digest string) error {
-	d, err := cleanDigest(digest)
-	if err != nil {
-		return err
-	}
-	b.pin(d)
-	f, err := b.store.openBlob(d)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	magic := make([]byte, 4)
-	if _, err := f.ReadAt(magic, 0); err != nil || ggml.DetectContentType(magic) != "gguf" {
-		return fault.New(fault.Invalid, "models.Create", "supplied file was not in GGUF format")
-	}
-	g, err := decode(f, keepArray)
-	if err != nil {
-		return err
-	}
-	facts, err := b.store.factsOf(d)
-	if err != nil {
-		return err
-	}
-	switch kind := g.KV().Kind(); kind {
-	case "adapter", "projector":
-		return fault.New(fault.Unimplemented, "models.Create", "the GGUF file is of type %s: only whole models are in this version", kind)
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("models: %w", err)
-	}
-	b.layers = append(b.layers, layer{MediaType: mediaModel, Digest: d, Size: fi.Size()})
-	b.config = model.ConfigV2{
-		ModelFormat: g.Name(), ModelFamily: facts.Family, ModelFamilies: []string{facts.Family},
-		ModelType: format.HumanNumber(g.KV().ParameterCount()), FileType: facts.Quantization,
-	}
-	if facts.Pooling {
-		return nil
-	}
-	return b.detectTemplate(g.KV().ChatTemplate())
-}
-
-// detectTemplate adds the template that the module has for a GGUF file's Jinja template, and its stop strings.
-func (b *builder) detectTemplate(jinja string) error {
-	if jinja == "" || len(jinja) > maxRequestTemplate { // the search compares every pair of characters
-		return nil
-	}
-	found, err := template.Named(jinja)
-	if err != nil {
-		// The index has few of the templates that are around. What writes <|im_start|> is ChatML, whatever else it does.
-		if !strings.Contains(jinja, "<|im_start|>") {
-			return nil
-		}
-		const chatML = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}" +
-			"{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-		if found, err = template.Named(chatML); err != nil || found.Name != "chatml" {
-			return fault.Bug("the template index has no ChatML: %v", err)
-		}
-	}
-	b.progress(api.ProgressResponse{Status: "using autodetected template " + found.Name})
-	text, err := io.ReadAll(found.Reader())
-	if err != nil {
-		return err
-	}
-	if err := b.add(mediaTemplate, text); err != nil {
-		return err
-	}
-	if found.Parameters == nil {
-		return nil
-	}
-	return b.addJSON(mediaParams, found.Parameters)
-}
-
 // overlay applies what the request says beyond its base.
 func (b *builder) overlay(req CreateRequest) error {
+	if err := b.formats(req); err != nil {
+		return err
+	}
 	if req.Template != "" {
 		if _, err := parseTemplate(req.Template); err != nil {
 			return err
@@ -372,6 +240,9 @@ func (b *builder) blob(mediaType string, data []byte) (layer, error) {
 
 func (b *builder) manifest() (*manifest, error) {
 	if !slices.ContainsFunc(b.layers, func(l layer) bool { return l.MediaType == mediaModel }) {
+		if b.count(mediaAdapter)+b.count(mediaProjector) > 0 {
+			return nil, fault.New(fault.Invalid, "models.Create", "there is an adapter or a projector, but no model that it is for: name one with 'from', or add its file")
+		}
 		return nil, fault.New(fault.Invalid, "models.Create", "no model file was specified")
 	}
 	c := b.config

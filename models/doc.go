@@ -6,17 +6,24 @@
 // digest that is pinned by a running Create is not removed.
 //
 // Files and requests come from strangers. A GGUF header is bounds-checked before fs/ggml may allocate for it, a digest or
-// name never becomes a path unless it is well formed, and a template that came with a request may not loop.
+// name never becomes a path unless it is well formed, a model's template runs on a budget of steps and text, and one that came
+// with a request may hardly loop at all.
+//
+// The other direction, from what a model wrote to thinking, calls and answer, is the package reply below.
 //
 //	what a model is, details, capabilities    model.go
 //	names, their defaults, any case           name.go
 //	finding and reading models                store.go, manifest.go
 //	uploading blobs, durable writes           blob.go
-//	making a model                            create.go, convert.go
+//	making a model                            create.go, its files: base.go, convert.go
+//	which template fits a GGUF file           detect.go, templates/
 //	copying, deleting, which blobs go         remove.go
 //	facts and /api/show's key-values          facts.go
 //	what a hostile GGUF may not do            header.go
-//	messages to a prompt                      prompt.go
+//	messages to a prompt, images, renderers   prompt.go; /api/generate's: generation.go
+//	thinking: when, between which tags        think.go
+//	running a template                        render.go, tooltext.go
+//	what a hostile template may not do        budget.go; one in a request: untrusted.go
 //	options, their types and defaults         options.go
 //	Modelfile and parameters as text          modelfile.go
 //	models.yaml, the default model of a role  catalogue.go

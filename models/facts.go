@@ -106,7 +106,7 @@ func readFacts(g *ggml.GGML) (f Facts, err error) {
 	err = guarded(func() error {
 		kv := g.KV()
 		arch := kv.Architecture()
-		_, pooling := kv[arch+".pooling_type"]
+		pool, pooling := kv[arch+".pooling_type"]
 		f = Facts{
 			Architecture:    arch,
 			Family:          arch,
@@ -117,11 +117,16 @@ func readFacts(g *ggml.GGML) (f Facts, err error) {
 			BlockCount:      positive(kv.Uint("block_count")),
 			HeadsKV:         positive(kv.UintOrMaxArrayValue("attention.head_count_kv", 1)),
 			Pooling:         pooling,
+			Reranks:         pool == uint32(poolingRank),
+			Vision:          kv.Uint("vision.block_count") > 0,
 		}
 		return nil
 	})
 	return f, err
 }
+
+// poolingRank is llama.cpp's LLAMA_POOLING_TYPE_RANK.
+const poolingRank = 4
 
 // quantization names the file type. The decoder takes 0 for absent, but it is F32.
 func quantization(kv ggml.KV) string {

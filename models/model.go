@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ollama/ollama/api"
-	"github.com/ollama/ollama/template"
+	"github.com/ollama/ollama/model/parsers"
 	"github.com/ollama/ollama/types/model"
 )
 
@@ -26,9 +26,11 @@ type Model struct {
 
 	Facts Facts
 
-	parent   string // the model that it was made from
-	config   model.ConfigV2
-	template *template.Template // of Template; nil in a Model that was not made by a Store
+	parent    string // the model that it was made from
+	config    model.ConfigV2
+	prog      *program // of Template; nil in a Model that was not made by a Store
+	adapters  []string
+	projector string
 }
 
 // Facts are read from the GGUF file's metadata.
@@ -41,21 +43,42 @@ type Facts struct {
 	EmbeddingLength int
 	BlockCount      int
 	HeadsKV         int
-	Pooling         bool // an encoder: embeds only
+	Pooling         bool // an encoder: it embeds or scores, it does not generate
+	Reranks         bool // an encoder that scores pairs of texts, and does not embed
+	Vision          bool // the file itself has a part that sees
 }
 
-// Capabilities lists what the model can do here: "completion", "embedding", and "insert" where the template has a place
-// for a suffix. Every decoder embeds too, in this engine.
+// Capabilities lists what the model can do here: "completion", "embedding", "vision", "insert" where the template has a place
+// for a suffix, "tools", "thinking", and "rerank" for a model that scores pairs of texts and does nothing else. Every decoder
+// embeds too, in this engine.
 func (m *Model) Capabilities() []string {
-	if m.Facts.Pooling {
+	switch {
+	case m.Facts.Reranks:
+		return []string{"rerank"}
+	case m.Facts.Pooling:
 		return []string{string(model.CapabilityEmbedding)}
 	}
 	caps := []string{string(model.CapabilityCompletion), string(model.CapabilityEmbedding)}
-	if m.canInsert() {
-		caps = append(caps, string(model.CapabilityInsert))
+	add := func(can bool, c model.Capability) {
+		if can {
+			caps = append(caps, string(c))
+		}
 	}
+	p, err := m.program()
+	takes := func(variable string) bool { return err == nil && p.takes(variable) }
+	parser := parsers.ParserForName(m.Parser())
+	add(m.projector != "" || m.Facts.Vision, model.CapabilityVision)
+	add(takes("suffix"), model.CapabilityInsert)
+	add(takes("tools") || parser != nil && parser.HasToolSupport(), model.CapabilityTools)
+	add(m.canThink(), model.CapabilityThinking)
 	return caps
 }
+
+// Adapters are the paths of the LoRA files that belong to the model.
+func (m *Model) Adapters() []string { return slices.Clone(m.adapters) }
+
+// Projector is the path of the file that turns images into embeddings, or "": there is none, or it is inside the model's file.
+func (m *Model) Projector() string { return m.projector }
 
 // Details is the block that tags, ps and show share. What the manifest says goes before what the GGUF file says: a
 // publisher may count parameters differently.

@@ -14,6 +14,12 @@ func (m *Model) Modelfile() string {
 	var f parser.Modelfile
 	add := func(name, args string) { f.Commands = append(f.Commands, parser.Command{Name: name, Args: args}) }
 	add("model", m.Path)
+	if m.projector != "" {
+		add("model", m.projector) // as Ollama writes it: a further FROM
+	}
+	for _, path := range m.adapters {
+		add("adapter", path)
+	}
 	if m.Template != "" {
 		add("template", m.Template)
 	}
@@ -25,6 +31,9 @@ func (m *Model) Modelfile() string {
 	}
 	if m.config.Parser != "" {
 		add("parser", m.config.Parser)
+	}
+	if m.config.Requires != "" {
+		add("requires", m.config.Requires)
 	}
 	m.eachParam(func(key string, v any) { add(key, fmt.Sprint(v)) })
 	for _, license := range m.License {

@@ -30,6 +30,10 @@ type Options struct {
 	PresencePenalty  float32
 	FrequencyPenalty float32
 	Seed             int
+
+	// What Ollama does not have.
+	Draft   string // guessing tokens from what the prompt repeats, as runner.Draft: "" (also for "auto"), "off", "expect"
+	Grammar string // GBNF that the answer must match, with a rule "root"; not together with a format
 }
 
 // DefaultOptions are Ollama's.
@@ -40,14 +44,15 @@ func DefaultOptions() Options {
 	}
 }
 
-// fields finds each option's place by its name on the wire. The types are *int, *float32, *bool and *[]string.
+// fields finds each option's place by its name on the wire. The types are *int, *float32, *bool, *string
+// and *[]string.
 func (o *Options) fields() map[string]any {
 	return map[string]any{
 		"num_ctx": &o.NumCtx, "num_batch": &o.NumBatch, "num_gpu": &o.NumGPU, "num_thread": &o.NumThread, "use_mmap": &o.UseMmap,
 		"num_predict": &o.NumPredict, "num_keep": &o.NumKeep, "stop": &o.Stop,
 		"temperature": &o.Temperature, "top_k": &o.TopK, "top_p": &o.TopP, "min_p": &o.MinP, "typical_p": &o.TypicalP,
 		"repeat_last_n": &o.RepeatLastN, "repeat_penalty": &o.RepeatPenalty, "presence_penalty": &o.PresencePenalty,
-		"frequency_penalty": &o.FrequencyPenalty, "seed": &o.Seed,
+		"frequency_penalty": &o.FrequencyPenalty, "seed": &o.Seed, "draft": &o.Draft, "grammar": &o.Grammar,
 	}
 }
 
@@ -85,8 +90,20 @@ func (o *Options) merge(from map[string]any) (unknown []string, err error) {
 	if len(o.Stop) > maxStops || slices.ContainsFunc(o.Stop, func(s string) bool { return len(s) > maxStop }) {
 		return nil, fault.New(fault.Invalid, "models.Options", "option \"stop\" may hold at most %d texts of %d bytes", maxStops, maxStop)
 	}
+	if !slices.Contains([]string{"", "off", "expect", "auto"}, o.Draft) {
+		return nil, fault.New(fault.Invalid, "models.Options", "option \"draft\" must be off, expect or auto")
+	}
+	if o.Draft == "auto" {
+		o.Draft = ""
+	}
+	if len(o.Grammar) > maxGrammar {
+		return nil, fault.New(fault.Invalid, "models.Options", "option \"grammar\" may have at most %d KiB", maxGrammar>>10)
+	}
 	return unknown, nil
 }
+
+// maxGrammar is far more than any grammar that a runner can follow.
+const maxGrammar = 256 << 10
 
 // Each stop text is looked for after each token.
 const (
@@ -115,6 +132,12 @@ func set(field, v any) (want string) {
 			return "boolean"
 		}
 		*f = b
+	case *string:
+		text, ok := v.(string)
+		if !ok {
+			return "string"
+		}
+		*f = text
 	case *[]string:
 		list, want := stringList(v)
 		if want != "" {

@@ -37,6 +37,11 @@ func TestOptions(t *testing.T) {
 		"a number beyond float32":            {request: `{"temperature": 1e300}`, err: `option "temperature" must be of type float32`},
 		"a number for a boolean":             {request: `{"use_mmap": 1}`, err: `option "use_mmap" must be of type boolean`},
 		"a text for a list":                  {request: `{"stop": "x"}`, err: `option "stop" must be of type array`},
+		"a draft":                            {request: `{"draft": "expect", "grammar": "root ::= \"x\""}`, want: with(func(o *Options) { o.Draft, o.Grammar = "expect", `root ::= "x"` })},
+		"the usual draft":                    {request: `{"draft": "auto"}`, want: with(func(*Options) {})},
+		"a draft that nobody knows":          {request: `{"draft": "often"}`, err: `option "draft" must be off, expect or auto`},
+		"a grammar that is no text":          {request: `{"grammar": {}}`, err: `option "grammar" must be of type string`},
+		"Ollama's options of the past":       {request: `{"mirostat": 2, "penalize_newline": true, "tfs_z": null}`, want: with(func(*Options) {}), unknown: []string{"mirostat", "penalize_newline", "tfs_z"}},
 		"a list of numbers":                  {request: `{"stop": [1]}`, err: `option "stop" must be of type array of strings`},
 	}
 	for name, row := range rows {

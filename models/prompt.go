@@ -1,89 +1,67 @@
 package models
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/template/parse"
 
 	"github.com/ollama/ollama/api"
-	"github.com/ollama/ollama/template"
+	"github.com/ollama/ollama/harmony"
+	"github.com/ollama/ollama/model/renderers"
 
 	"sluice/fault"
 )
 
-// maxRequestTemplate is the size of a template that may come with a request.
-const maxRequestTemplate = 64 << 10
+// Conversation is what a prompt is made of.
+type Conversation struct {
+	Messages []api.Message
+	Tools    []api.Tool
+	Think    *api.ThinkValue // nil: the model's own habit, which is to think where it can
+}
 
-// Prompt renders a conversation with the model's template. The model's own messages go first, and its system prompt where
-// messages have none. When the last message is an assistant's without tool calls, its text is the start of the answer and
-// is left open for the model to go on. The messages are not changed.
-func (m *Model) Prompt(messages []api.Message) (string, error) {
+// Rendered is a prompt as a runner takes it.
+type Rendered struct {
+	Text   string   // the n-th image stands where it has [img-n], counted from 0
+	Images [][]byte // encoded files
+}
+
+// The module's renderers write the runner's image markers only when they are told to.
+func init() { renderers.RenderImgTags = true }
+
+// Prompt renders a conversation with the model's template, or with the built-in renderer that its manifest names. The
+// model's own messages go first, and its system prompt where messages have none. When the last message is an assistant's
+// without tool calls, its text is the start of the answer and is left open for the model to go on. What a thinking model
+// thought before the last question is left out. The messages are not changed. Invalid when the template cannot render
+// them, Unimplemented when the renderer is unknown.
+func (m *Model) Prompt(c Conversation) (Rendered, error) {
+	all := m.withoutOldThoughts(m.conversation(c.Messages))
+	think := m.Thinks(c.Think)
+	tools := c.Tools
+	if m.Parser() == Harmony {
+		tools, all = harmonyNames(tools, all)
+	}
+	images, err := m.images(all)
+	if err != nil {
+		return Rendered{}, err
+	}
 	if m.config.Renderer != "" {
-		return "", fault.New(fault.Unimplemented, "models.Prompt", "%q renders its prompts with %s, which this version does not have", m.Name, m.config.Renderer)
+		text, err := m.renderBuiltIn(all, tools, think, len(images))
+		return Rendered{Text: text, Images: images}, err
 	}
-	tmpl, err := m.parsed()
+	p, err := m.program()
 	if err != nil {
-		return "", err
+		return Rendered{}, err
 	}
-	all := m.conversation(messages)
-	open := ""
-	for n := len(all); n > 0 && all[n-1].Role == "assistant" && len(all[n-1].ToolCalls) == 0; n = len(all) {
-		// consecutive turns of one role are one turn, as the templates see it
-		if open != "" {
-			open = "\n\n" + open
-		}
-		open = all[n-1].Content + open
-		all = all[:n-1]
-	}
-	text, err := render(tmpl, template.Values{Messages: all})
+	mark(all)
+	rest, answer := splitOpen(all)
+	text, err := p.render(values{messages: rest, tools: tools, think: think})
 	if err != nil {
-		return "", err
+		return Rendered{}, err
 	}
-	return text + open, nil
+	return Rendered{Text: m.reopen(text, answer), Images: images}, nil
 }
 
-// GeneratePrompt renders /api/generate's prompt, system, template and suffix; the last three may be empty. Invalid when the
-// template is malformed or may not come from a request, and when there is a suffix but no place for it in the template.
-func (m *Model) GeneratePrompt(prompt, system, tmplText, suffix string) (string, error) {
-	tmpl, err := m.parsed()
-	if err != nil {
-		return "", err
-	}
-	if tmplText != "" {
-		if tmpl, err = requestTemplate(tmplText); err != nil {
-			return "", err
-		}
-	}
-	if suffix != "" {
-		if !takes(tmpl, "suffix") {
-			return "", fault.New(fault.Invalid, "models.GeneratePrompt", "%q does not support insert", m.Name)
-		}
-		return renderWithin(tmpl, tmplText, template.Values{Prompt: prompt, Suffix: suffix})
-	}
-	var messages []api.Message
-	if system != "" {
-		messages = append(messages, api.Message{Role: "system", Content: system})
-	}
-	messages = append(messages, api.Message{Role: "user", Content: prompt})
-	if tmplText == "" {
-		return m.Prompt(messages)
-	}
-	return renderWithin(tmpl, tmplText, template.Values{Messages: m.conversation(messages)})
-}
-
-// renderWithin renders a request's template, "" none, unless it could grow beyond what any context holds.
-func renderWithin(tmpl *template.Template, text string, values template.Values) (string, error) {
-	if text != "" && mayGrow(text, values) > maxPrompt {
-		return "", fault.New(fault.Invalid, "models.GeneratePrompt", "the template and the prompt together could be longer than %d MiB", maxPrompt>>20)
-	}
-	return render(tmpl, values)
-}
-
-// conversation puts the model's messages and, where it is wanted, its system prompt before a request's. It is a copy: the
-// template package joins messages in place.
+// conversation puts the model's messages and, where it is wanted, its system prompt before a request's. It is a copy.
 func (m *Model) conversation(messages []api.Message) []api.Message {
 	rest := slices.Concat(m.Messages, messages)
 	isSystem := func(msg api.Message) bool { return msg.Role == "system" }
@@ -93,177 +71,149 @@ func (m *Model) conversation(messages []api.Message) []api.Message {
 	return slices.Concat([]api.Message{{Role: "system", Content: m.System}}, rest)
 }
 
-func (m *Model) parsed() (*template.Template, error) {
-	if m.template != nil {
-		return m.template, nil
-	}
-	if m.Template == "" {
-		return template.DefaultTemplate, nil
-	}
-	return parseTemplate(m.Template)
-}
-
-func (m *Model) canInsert() bool {
-	tmpl, err := m.parsed()
-	return err == nil && takes(tmpl, "suffix")
-}
-
-// takes tells whether a template uses a variable, given in lower case.
-func takes(t *template.Template, variable string) bool {
-	vars, err := t.Vars()
-	return err == nil && slices.Contains(vars, variable)
-}
-
-func parseTemplate(text string) (t *template.Template, err error) {
-	// the package walks nodes that it expects to be complete
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.New(fault.Invalid, "models.parseTemplate", "template error: %v", r)
+// splitOpen takes the opened answer off the end: consecutive turns of one role are one turn, as the templates see it.
+func splitOpen(all []api.Message) (rest []api.Message, answer *api.Message) {
+	for n := len(all); n > 0 && all[n-1].Role == "assistant" && len(all[n-1].ToolCalls) == 0; n = len(all) {
+		last := all[n-1]
+		if answer != nil {
+			last.Content = joined(last.Content, answer.Content)
+			last.Thinking = joined(last.Thinking, answer.Thinking)
 		}
-	}()
-	if t, err = template.Parse(text); err != nil {
-		return nil, fault.New(fault.Invalid, "models.parseTemplate", "template error: %s", err)
+		answer, all = &last, all[:n-1]
 	}
-	return t, nil
+	return all, answer
 }
 
-func render(t *template.Template, v template.Values) (text string, err error) {
-	for _, msg := range v.Messages {
-		if len(msg.Images) > 0 {
-			return "", fault.New(fault.Unimplemented, "models.Prompt", "images are not in this version")
-		}
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.New(fault.Invalid, "models.Prompt", "template error: %v", r)
-		}
-	}()
-	var b bytes.Buffer
-	if err := t.Execute(&limitedWriter{w: &b, left: maxPrompt}, v); err != nil {
-		return "", fault.New(fault.Invalid, "models.Prompt", "template error: %s", err)
-	}
-	return b.String(), nil
+	return a + "\n\n" + b
 }
 
-// maxPrompt is more text than any context holds.
-const maxPrompt = 256 << 20
-
-type limitedWriter struct {
-	w    io.Writer
-	left int
-}
-
-func (l *limitedWriter) Write(p []byte) (int, error) {
-	if len(p) > l.left {
-		return 0, fmt.Errorf("the prompt is longer than %d MiB", maxPrompt>>20)
+// reopen puts the start of an answer behind a prompt that ends where an answer begins.
+func (m *Model) reopen(text string, answer *api.Message) string {
+	if answer == nil {
+		return text
 	}
-	l.left -= len(p)
-	return l.w.Write(p)
-}
-
-// requestTemplate parses a template that anybody may have sent. A template is a program: one that counts, calls itself or
-// pads could fill the memory with a few bytes, so it may only go through the messages.
-func requestTemplate(text string) (*template.Template, error) {
-	if len(text) > maxRequestTemplate {
-		return nil, fault.New(fault.Invalid, "models.GeneratePrompt", "the template is longer than %d KiB", maxRequestTemplate>>10)
-	}
-	t, err := parseTemplate(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, part := range t.Templates() {
-		if part.Tree == nil || part.Root == nil {
-			continue
-		}
-		if what := forbidden(part.Root, false); what != "" {
-			return nil, fault.New(fault.Invalid, "models.GeneratePrompt", "template error: %s may not be used in a request's template", what)
-		}
-	}
-	return t, nil
-}
-
-// ranged are the lists that a request's template may go through, and callable the functions that it may use: none of them
-// makes a longer text out of its arguments, as print, json and html do.
-var (
-	ranged   = []string{"Messages", "ToolCalls", "Tools", "Images"}
-	callable = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index", "slice", "currentDate"}
-)
-
-// forbidden names the first thing below n that a request's template may not use, or gives "". Lists do not nest: sixty
-// {{range}} in each other over two messages are 2^60 steps that write nothing and cannot be stopped.
-func forbidden(n parse.Node, inRange bool) string {
-	switch n := n.(type) {
-	case *parse.ListNode:
-		if n == nil {
-			return ""
-		}
-		return firstForbidden(inRange, n.Nodes...)
-	case *parse.TemplateNode:
-		return "{{template}}"
-	case *parse.RangeNode:
+	if m.Parser() == Harmony {
 		switch {
-		case !overMessages(n.Pipe):
-			return "{{range}} over anything but the messages"
-		case inRange:
-			return "a {{range}} in another"
+		case answer.Content != "":
+			return text + "<|channel|>final<|message|>" + answer.Content
+		case answer.Thinking != "":
+			return text + "<|channel|>analysis<|message|>" + answer.Thinking
 		}
-		return firstForbidden(true, n.Pipe, n.List, n.ElseList)
-	case *parse.IfNode:
-		return firstForbidden(inRange, n.Pipe, n.List, n.ElseList)
-	case *parse.WithNode:
-		return firstForbidden(inRange, n.Pipe, n.List, n.ElseList)
-	case *parse.ActionNode:
-		return forbidden(n.Pipe, inRange)
-	case *parse.PipeNode:
-		if n == nil {
-			return ""
+		return text
+	}
+	begin, end := m.ThinkTags()
+	opened := begin != "" && strings.HasSuffix(strings.TrimSpace(text), begin)
+	switch {
+	case begin == "" || answer.Thinking == "" && !opened:
+		return text + answer.Content
+	case answer.Thinking != "" && !opened:
+		text += begin + "\n"
+	}
+	text += answer.Thinking
+	if answer.Content == "" {
+		return text
+	}
+	return text + "\n" + end + "\n\n" + answer.Content
+}
+
+// images collects the images of a conversation in the order of their markers.
+func (m *Model) images(all []api.Message) (images [][]byte, err error) {
+	for _, msg := range all {
+		if len(msg.Images) > 1 && slices.Contains(m.Details().Families, "mllama") {
+			return nil, fault.New(fault.Invalid, "models.Prompt", "%q takes one image in a message, and one has %d", m.Name, len(msg.Images))
 		}
-		for _, c := range n.Cmds {
-			if what := firstForbidden(inRange, c.Args...); what != "" {
-				return what
+		for _, image := range msg.Images {
+			images = append(images, image)
+		}
+	}
+	return images, nil
+}
+
+func marker(n int) string { return fmt.Sprintf("[img-%d]", n) }
+
+// mark puts the markers of a message's images into its text: where it says [img], else in front, as Ollama does.
+func mark(all []api.Message) {
+	n := 0
+	for i := range all {
+		front := ""
+		for range all[i].Images {
+			if strings.Contains(all[i].Content, "[img]") {
+				all[i].Content = strings.Replace(all[i].Content, "[img]", marker(n), 1)
+			} else {
+				front += marker(n)
+			}
+			n++
+		}
+		all[i].Content = front + all[i].Content
+	}
+}
+
+// renderBuiltIn renders with the module's code for a family whose template no template language can hold. Some of these
+// renderers do not know images: for them the markers go into the texts.
+func (m *Model) renderBuiltIn(all []api.Message, tools []api.Tool, think *api.ThinkValue, images int) (string, error) {
+	text, err := callRenderer(m.config.Renderer, all, tools, think)
+	if err != nil || images == 0 || strings.Contains(text, marker(images-1)) {
+		return text, err
+	}
+	mark(all)
+	for i := range all {
+		all[i].Images = nil
+	}
+	return callRenderer(m.config.Renderer, all, tools, think)
+}
+
+func callRenderer(name string, all []api.Message, tools []api.Tool, think *api.ThinkValue) (text string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.Wrap(fmt.Errorf("panic: %v", r), fault.Invalid, "models.Prompt", "the renderer %s cannot render these messages", name)
+		}
+	}()
+	text, err = renderers.RenderWithRenderer(name, all, tools, think)
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "unknown renderer"):
+		return "", fault.New(fault.Unimplemented, "models.Prompt", "the model's prompts are rendered by %q, which this version does not have: update Sluice", name)
+	case err != nil:
+		return "", fault.New(fault.Invalid, "models.Prompt", "the renderer %s cannot render these messages: %s", name, err)
+	}
+	return text, nil
+}
+
+// HarmonyNames maps the names of tools to those that the harmony format can write, and back. It depends on the order of
+// the tools alone, so a prompt and the reader of its answer make the same one.
+func HarmonyNames(tools []api.Tool) *harmony.FunctionNameMap {
+	names := harmony.NewFunctionNameMap()
+	for _, tool := range tools {
+		if tool.Function.Name != "" {
+			names.ConvertAndAdd(tool.Function.Name)
+		}
+	}
+	return names
+}
+
+// harmonyNames renames tools, and the calls of them in earlier turns.
+func harmonyNames(tools []api.Tool, all []api.Message) ([]api.Tool, []api.Message) {
+	names, safe := harmony.NewFunctionNameMap(), map[string]string{}
+	tools = slices.Clone(tools)
+	for i, tool := range tools {
+		if name := tool.Function.Name; name != "" {
+			safe[name] = names.ConvertAndAdd(name)
+			tools[i].Function.Name = safe[name]
+		}
+	}
+	for i, msg := range all {
+		if to, ok := safe[msg.ToolName]; ok {
+			all[i].ToolName = to
+		}
+		all[i].ToolCalls = slices.Clone(msg.ToolCalls)
+		for j, call := range msg.ToolCalls {
+			if to, ok := safe[call.Function.Name]; ok {
+				all[i].ToolCalls[j].Function.Name = to
 			}
 		}
-	case *parse.ChainNode:
-		return forbidden(n.Node, inRange)
-	case *parse.IdentifierNode:
-		if !slices.Contains(callable, n.Ident) {
-			return n.Ident
-		}
 	}
-	return ""
-}
-
-func firstForbidden(inRange bool, nodes ...parse.Node) string {
-	for _, n := range nodes {
-		if what := forbidden(n, inRange); what != "" {
-			return what
-		}
-	}
-	return ""
-}
-
-// mayGrow is the most that a request's template can write: each action once for each message, with all texts each
-// time. The writer's limit alone is too late, as a template without messages is rendered into memory first.
-func mayGrow(text string, values template.Values) int {
-	total, messages := len(values.Prompt)+len(values.Suffix), max(1, len(values.Messages))
-	for _, m := range values.Messages {
-		total += len(m.Content) + len(m.Thinking)
-	}
-	return len(text)*messages + strings.Count(text, "{{")*messages*total
-}
-
-func overMessages(p *parse.PipeNode) bool {
-	if p == nil || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
-		return false
-	}
-	var ident []string
-	switch a := p.Cmds[0].Args[0].(type) {
-	case *parse.FieldNode:
-		ident = a.Ident
-	case *parse.VariableNode:
-		ident = a.Ident
-	default:
-		return false
-	}
-	return slices.Contains(ranged, ident[len(ident)-1])
+	return tools, all
 }

@@ -47,12 +47,12 @@ func TestRealModelsPlainPrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Prompt(messages)
+	got, err := m.Prompt(Conversation{Messages: messages})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("got:\n%q\nwant:\n%q", got, want)
+	if got.Text != string(want) {
+		t.Errorf("got:\n%q\nwant:\n%q", got.Text, want)
 	}
 	if stops := m.Params["stop"]; !reflect.DeepEqual(stops, []any{"<|im_start|>", "<|im_end|>"}) {
 		t.Errorf("the template's stop strings are %v", stops)
@@ -111,15 +111,19 @@ func TestPrompt(t *testing.T) {
 			model: legacy, messages: []api.Message{msg("system", "s"), msg("user", "x"), msg("assistant", "y"), msg("user", "z")},
 			want: "S:s U:x A:yENDU:z A:",
 		},
+		"the older kind, cut inside a condition": { // the module panics here
+			model: &Model{Template: "{{ if .Prompt }}U:{{ .Prompt }} A:{{ $.Response }}END{{ else }}-{{ end }}!"}, messages: []api.Message{msg("user", "x"), msg("assistant", "y"), msg("user", "z")},
+			want: "U:x A:yEND!U:z A:",
+		},
 		"the older kind, opened": {model: legacy, messages: []api.Message{msg("user", "x"), msg("assistant", "y")}, want: "U:x A:y"},
 		"no template":            {model: bare, messages: []api.Message{msg("user", "x")}, want: "x"},
-		"an image":               {model: plain, messages: []api.Message{image}, code: fault.Unimplemented, err: "images"},
+		"an image":               {model: plain, messages: []api.Message{image}, want: "<|im_start|>user\n[img-0]look<|im_end|>\n<|im_start|>assistant\n"},
 		"a damaged template":     {model: &Model{Template: "{{ .X"}, code: fault.Invalid, err: "template error"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(row.messages)
-			got, err := row.model.Prompt(row.messages)
+			got, err := row.model.Prompt(Conversation{Messages: row.messages})
 			if !reflect.DeepEqual(row.messages, before) {
 				t.Error("the caller's messages were changed")
 			}
@@ -130,8 +134,8 @@ func TestPrompt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != row.want {
-				t.Errorf("got  %q\nwant %q", got, row.want)
+			if got.Text != row.want {
+				t.Errorf("got  %q\nwant %q", got.Text, row.want)
 			}
 		})
 	}
@@ -163,12 +167,12 @@ func TestGeneratePrompt(t *testing.T) {
 		"one that doubles a text":           {model: m, prompt: "x", template: "{{$a := \"0123456789abcdef\"}}" + strings.Repeat("{{$a = print $a $a}}", 40), err: "print"},
 		"one that doubles escapes":          {model: m, prompt: "x", template: "{{$a := .Prompt}}{{$a = json $a}}", err: "json"},
 		"ranges in each other":              {model: m, prompt: "x", system: "y", template: strings.Repeat("{{range $.Messages}}", 60) + strings.Repeat("{{end}}", 60), err: "in another"},
-		"a short one on a long prompt":      {model: m, prompt: strings.Repeat("x", 1<<20), template: strings.Repeat("{{.Prompt}}", 4500), err: "could be longer"},
+		"a short one on a long prompt":      {model: m, prompt: strings.Repeat("x", 1<<20), template: strings.Repeat("{{.Prompt}}", 1500), err: "could be longer"},
 		"a template longer than any":        {model: m, prompt: "x", template: strings.Repeat("x", maxRequestTemplate+1), err: "longer"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			got, err := row.model.GeneratePrompt(row.prompt, row.system, row.template, row.suffix)
+			got, err := row.model.GeneratePrompt(Generation{Prompt: row.prompt, System: row.system, Template: row.template, Suffix: row.suffix})
 			if row.err != "" {
 				wantFault(t, err, fault.Invalid, row.err)
 				return
@@ -176,8 +180,8 @@ func TestGeneratePrompt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != row.want {
-				t.Errorf("got  %q\nwant %q", got, row.want)
+			if got.Text != row.want {
+				t.Errorf("got  %q\nwant %q", got.Text, row.want)
 			}
 		})
 	}

@@ -158,7 +158,7 @@ func broken(n model.Name, err error) error {
 
 // read builds a model from its layers.
 func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
-	m := &Model{Digest: mf.digest, Size: mf.size(), template: template.DefaultTemplate}
+	m := &Model{Digest: mf.digest, Size: mf.size()}
 	if mf.Config.Digest != "" {
 		if err := s.readJSON(mf.Config.Digest, &m.config); err != nil {
 			return nil, broken(n, err)
@@ -172,7 +172,14 @@ func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
 	if m.Path == "" {
 		return nil, broken(n, fault.New(fault.Unimplemented, "models.read", "it has no GGUF file, and this version serves nothing else"))
 	}
-	m.Template = m.template.String()
+	if m.prog == nil {
+		p, err := newProgram(template.DefaultTemplate)
+		if err != nil {
+			return nil, broken(n, err)
+		}
+		m.prog = p
+	}
+	m.Template = m.prog.source.String()
 	return m, nil
 }
 
@@ -185,13 +192,21 @@ func (s *Store) readLayer(m *Model, l layer) (err error) {
 		m.parent = parentName(l.From)
 		m.Facts, err = s.factsOf(l.Digest)
 	case mediaAdapter:
-		err = fault.New(fault.Unimplemented, "models.read", "it has an adapter, which this version cannot apply")
+		var path string
+		if path, err = s.blobPath(l.Digest); err == nil {
+			m.adapters = append(m.adapters, path)
+		}
+	case mediaProjector:
+		if m.projector != "" {
+			return fault.New(fault.Unimplemented, "models.read", "it has several projectors, and this version takes one")
+		}
+		m.projector, err = s.blobPath(l.Digest)
 	case mediaTemplate, mediaPrompt:
 		var text string
 		if text, err = s.readText(l.Digest); err != nil {
 			return err
 		}
-		m.template, err = parseTemplate(text)
+		m.prog, err = parseTemplate(text)
 	case mediaSystem:
 		m.System, err = s.readText(l.Digest)
 	case mediaParams:
