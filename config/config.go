@@ -22,19 +22,28 @@ type Config struct {
 	Lake      Lake                `yaml:"lake"`
 	Agent     Agent               `yaml:"agent"`
 
-	// Ollama's settings of the same name; they have no key in the file yet.
-	ModelsDir      string        `yaml:"-"` // OLLAMA_MODELS; default home/models
-	KeepAlive      time.Duration `yaml:"-"` // OLLAMA_KEEP_ALIVE; negative: for ever
-	MaxLoaded      int           `yaml:"-"`
-	MaxQueue       int           `yaml:"-"`
-	NumCtx         int           `yaml:"-"` // OLLAMA_CONTEXT_LENGTH
-	LoadTimeout    time.Duration `yaml:"-"`
-	AdminKey       string        `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
-	LogLevel       string        `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
-	Origins        []string      `yaml:"-"` // OLLAMA_ORIGINS: further origins of browser pages
-	KVCacheType    string        `yaml:"-"` // OLLAMA_KV_CACHE_TYPE: f16, q8_0, q4_0
-	FlashAttention string        `yaml:"-"` // OLLAMA_FLASH_ATTENTION: on, off; "": the engine chooses
+	Engine Engine `yaml:"engine"`
+
+	ModelsDir string   `yaml:"-"` // OLLAMA_MODELS; default home/models
+	AdminKey  string   `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
+	LogLevel  string   `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
+	Origins   []string `yaml:"-"` // OLLAMA_ORIGINS: further origins of browser pages
 }
+
+// Engine is how models are loaded. The keys are the names of Ollama's variables.
+type Engine struct {
+	NumParallel    int     `yaml:"num_parallel"`      // requests that a model answers at a time; 0: 4, fewer with a long context
+	MaxLoaded      int     `yaml:"max_loaded_models"` // models at a time
+	MaxQueue       int     `yaml:"max_queue"`         // waiting requests
+	KeepAlive      Seconds `yaml:"keep_alive"`        // of an idle model; 0: it goes at once; negative: never
+	ContextLength  int     `yaml:"context_length"`    // tokens, when a request names none
+	LoadTimeout    Seconds `yaml:"load_timeout"`      // of a load without progress; 0 and less: no limit
+	KVCacheType    string  `yaml:"kv_cache_type"`     // "f16", "q8_0", "q4_0"; "": f16
+	FlashAttention *bool   `yaml:"flash_attention"`   // nil: the engine chooses
+}
+
+// maxParallel is what a batch of the engine has room for.
+const maxParallel = 64
 
 // Auth says who may call without a key.
 type Auth struct {
@@ -81,13 +90,15 @@ type Agent struct {
 // Default settings. home is the user's home folder.
 func defaults(home string) Config {
 	return Config{
-		Listen:    "127.0.0.1:11434",
-		Home:      filepath.Join(home, ".sluice"),
-		Control:   "sqlite",
-		Auth:      Auth{OllamaRoutes: "open"},
-		Limits:    Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
-		Agent:     Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
-		KeepAlive: 5 * time.Minute, MaxLoaded: 1, MaxQueue: 512, NumCtx: 4096, LoadTimeout: 5 * time.Minute,
+		Listen:  "127.0.0.1:11434",
+		Home:    filepath.Join(home, ".sluice"),
+		Control: "sqlite",
+		Auth:    Auth{OllamaRoutes: "open"},
+		Limits:  Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
+		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
+		Engine: Engine{
+			MaxLoaded: 1, MaxQueue: 512, KeepAlive: Seconds(5 * time.Minute), ContextLength: 4096, LoadTimeout: Seconds(5 * time.Minute),
+		},
 		LogLevel: "info",
 	}
 }
@@ -133,6 +144,9 @@ func (c *Config) fill(userHome string) {
 			db.SessionTimezone = "UTC"
 		}
 		c.Databases[name] = db
+	}
+	if c.Engine.LoadTimeout <= 0 {
+		c.Engine.LoadTimeout = Seconds(365 * 24 * time.Hour) // no limit, as in Ollama
 	}
 	if len(c.Lake.Connections) == 0 {
 		// A place to write to, but nobody may yet: write_allowlist is empty.

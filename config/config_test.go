@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +106,8 @@ databases:
 	if c.Databases["shop"].Path != "/data/shop.duckdb" {
 		t.Errorf("databases %+v", c.Databases)
 	}
-	if c.KeepAlive >= 0 {
-		t.Errorf("keep_alive %v", c.KeepAlive)
+	if c.Engine.KeepAlive >= 0 || c.Engine.NumParallel != 0 {
+		t.Errorf("engine %+v", c.Engine)
 	}
 }
 
@@ -133,15 +134,46 @@ func TestRefusals(t *testing.T) {
 
 func TestWhatIsReadButNotThereIsRefused(t *testing.T) {
 	for _, env := range []map[string]string{
-		{"OLLAMA_NUM_PARALLEL": "4"}, {"OLLAMA_GPU_OVERHEAD": "1000"}, {"OLLAMA_KV_CACHE_TYPE": "q3"}, {"OLLAMA_FLASH_ATTENTION": "maybe"},
+		{"OLLAMA_NUM_PARALLEL": "-1"}, {"OLLAMA_NUM_PARALLEL": "65"}, {"OLLAMA_GPU_OVERHEAD": "1000"}, {"OLLAMA_KV_CACHE_TYPE": "q3"}, {"OLLAMA_FLASH_ATTENTION": "maybe"},
 	} {
 		if _, err := load(t, "", env); err == nil {
 			t.Errorf("%v is accepted", env)
 		}
 	}
-	c, err := load(t, "", map[string]string{"OLLAMA_KV_CACHE_TYPE": "q8_0", "OLLAMA_FLASH_ATTENTION": "1", "OLLAMA_ORIGINS": "http://a,http://b"})
-	if err != nil || c.KVCacheType != "q8_0" || c.FlashAttention != "on" || len(c.Origins) != 2 {
-		t.Errorf("%+v, %v", c, err)
+}
+
+func TestEngineSettings(t *testing.T) {
+	c, err := load(t, "", map[string]string{
+		"OLLAMA_KV_CACHE_TYPE": "q8_0", "OLLAMA_FLASH_ATTENTION": "1", "OLLAMA_ORIGINS": "http://a,http://b", "OLLAMA_NUM_PARALLEL": "8", "OLLAMA_LOAD_TIMEOUT": "0",
+	})
+	if err != nil || len(c.Origins) != 2 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if e := c.Engine; e.KVCacheType != "q8_0" || e.FlashAttention == nil || !*e.FlashAttention || e.NumParallel != 8 || time.Duration(e.LoadTimeout) < 1000*time.Hour {
+		t.Errorf("from the variables: %+v", e)
+	}
+	c, err = load(t, "engine: {num_parallel: 2, max_loaded_models: 3, max_queue: 7, keep_alive: -1, context_length: 8192, load_timeout: 90s, kv_cache_type: q4_0, flash_attention: false}", map[string]string{"SLUICE_MAX_QUEUE": "9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := false
+	want := Engine{NumParallel: 2, MaxLoaded: 3, MaxQueue: 9, KeepAlive: Seconds(-time.Second), ContextLength: 8192, LoadTimeout: Seconds(90 * time.Second), KVCacheType: "q4_0", FlashAttention: &off}
+	if !reflect.DeepEqual(c.Engine, want) {
+		t.Errorf("from the file: %+v, want %+v", c.Engine, want)
+	}
+	c, err = load(t, "engine: {keep_alive: 10m}", nil)
+	if err != nil || time.Duration(c.Engine.KeepAlive) != 10*time.Minute || c.Engine.MaxQueue != 512 || c.Engine.FlashAttention != nil {
+		t.Errorf("one key leaves the others: %+v, %v", c.Engine, err)
+	}
+	_, err = load(t, "engine: {num_parallel: 1000, max_queue: 0, context_length: -1, kv_cache_type: q3, keepalive: 1}", nil)
+	if err == nil || !strings.Contains(err.Error(), "unknown key engine.keepalive") {
+		t.Errorf("a misspelt key: %v", err)
+	}
+	_, err = load(t, "engine: {num_parallel: 1000, max_queue: 0, context_length: -1, kv_cache_type: q3, keep_alive: 5}", nil)
+	for _, want := range []string{"engine.num_parallel", "engine.max_queue", "engine.context_length", "engine.kv_cache_type"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("missing %q in:\n%v", want, err)
+		}
 	}
 }
 

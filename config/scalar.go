@@ -20,6 +20,28 @@ func (d *Duration) UnmarshalYAML(b []byte) error {
 	return nil
 }
 
+// Seconds is a time span as Ollama writes it: 5m, or a bare number of seconds, also a negative one.
+type Seconds time.Duration
+
+// UnmarshalYAML reads "5m", 300 and -1.
+func (s *Seconds) UnmarshalYAML(b []byte) error {
+	d, err := seconds(unquote(b))
+	*s = Seconds(d)
+	return err
+}
+
+// seconds reads what Seconds may be.
+func seconds(v string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(v, 64); err == nil && n > -1e9 && n < 1e9 {
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		return 0, fmt.Errorf("%q is neither a duration such as 5m nor a number of seconds", v)
+	}
+	return d, nil
+}
+
 // Size is a number of bytes, written with a unit: 32MiB, 1GiB, 10MB, 4096.
 type Size int64
 

@@ -47,6 +47,17 @@ func (c *Config) validate() []error {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
 		add("SLUICE_LOG: %q is none of debug, info, warn, error", c.LogLevel)
 	}
+	for key, n := range map[string]int{"max_loaded_models": c.Engine.MaxLoaded, "max_queue": c.Engine.MaxQueue, "context_length": c.Engine.ContextLength} {
+		if n < 1 {
+			add("engine.%s: must be at least 1", key)
+		}
+	}
+	if n := c.Engine.NumParallel; n < 0 || n > maxParallel {
+		add("engine.num_parallel: must be from 0, which is as many as fit well, to %d", maxParallel)
+	}
+	if t := c.Engine.KVCacheType; !slices.Contains([]string{"", "f16", "q8_0", "q4_0"}, t) {
+		add("engine.kv_cache_type: %q is none of f16, q8_0, q4_0", t)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		db := c.Databases[name]
 		if !nameForm.MatchString(name) {

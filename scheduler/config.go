@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"sluice/models"
@@ -17,8 +18,10 @@ type Runner interface {
 	Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error)
 	Generate(ctx context.Context, req runner.GenerateRequest, emit func(runner.Chunk) error) error
 	Embed(ctx context.Context, req runner.EmbedRequest) (runner.EmbedResponse, error)
-	Tokenize(ctx context.Context, text string) ([]int, error)
+	Rerank(ctx context.Context, req runner.RerankRequest) (runner.RerankResponse, error)
+	Tokenize(ctx context.Context, text string, special bool) ([]int, error)
 	Detokenize(ctx context.Context, tokens []int) (string, error)
+	SetThreads(ctx context.Context, n int) error
 	Done() <-chan struct{}
 	Err() error
 	Stop(ctx context.Context) error
@@ -34,8 +37,8 @@ type Config struct {
 	KeepAlive   time.Duration                             // default 5m; negative: for ever
 	LoadTimeout time.Duration                             // without progress; default 5m
 	NumCtx      int                                       // default 4096, capped at the trained length
-	Parallel    int                                       // sequences per runner; default 1
-	Threads     int                                       // per runner; default all cores
+	Parallel    int                                       // requests that a runner answers at a time; 0: 4, fewer with a long context
+	Threads     int                                       // cores, shared by the runners that compute; default all
 
 	KVCacheType    string // as runner.LoadRequest has it
 	FlashAttention string // as runner.LoadRequest has it
@@ -52,7 +55,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	ints := map[*int]int{
-		&c.MaxLoaded: 1, &c.MaxQueue: 512, &c.NumCtx: 4096, &c.Parallel: 1, &c.Threads: runtime.NumCPU(), &c.MaxPass: 8,
+		&c.MaxLoaded: 1, &c.MaxQueue: 512, &c.NumCtx: 4096, &c.Threads: runtime.GOMAXPROCS(0), &c.MaxPass: 8,
 	}
 	for field, value := range ints {
 		if *field == 0 {
@@ -104,6 +107,25 @@ const (
 	maxBatch = 2048
 )
 
+// Without a setting a runner answers autoParallel requests at a time. Each has its own cache, so with a long context they
+// would take memory that nobody thinks of: all together have autoTokens at most.
+const (
+	autoParallel = 4
+	autoTokens   = 32 << 10
+)
+
+func (c Config) parallel(numCtx int) int {
+	if c.Parallel > 0 {
+		return c.Parallel
+	}
+	return max(1, min(autoParallel, autoTokens/numCtx))
+}
+
+// fileKey tells runners apart: by all the files that are loaded, because two models may be the same one with another adapter.
+func fileKey(m *models.Model) string {
+	return strings.Join(append([]string{m.Path, m.Projector()}, m.Adapters()...), "\x00")
+}
+
 // askedCtx is the context that a request asks for, capped at what the model was trained for; 0 when it asks for none.
 func askedCtx(m *models.Model, opts models.Options) int {
 	if opts.NumCtx <= 0 {
@@ -122,20 +144,19 @@ func capCtx(m *models.Model, n int) int {
 // loadRequest says how to load a model for a request, with the context that the policy chose.
 func (c Config) loadRequest(want Want, numCtx int) runner.LoadRequest {
 	req := runner.LoadRequest{
-		ModelPath: want.Model.Path, NumCtx: numCtx, Parallel: c.Parallel, NumBatch: want.Options.NumBatch,
+		ModelPath: want.Model.Path, Adapters: want.Model.Adapters(), Projector: want.Model.Projector(), NumCtx: numCtx, Parallel: c.parallel(numCtx), NumBatch: want.Options.NumBatch,
 		NumThread: c.Threads, NumGPU: want.Options.NumGPU, UseMmap: want.Options.UseMmap,
 		KVCacheType: c.KVCacheType, FlashAttention: c.FlashAttention,
 	}
 	if n := want.Options.NumThread; n > 0 {
-		req.NumThread = min(n, runtime.NumCPU())
+		req.NumThread = min(n, c.Threads)
 	}
 	if req.NumBatch <= 0 {
 		req.NumBatch = models.DefaultOptions().NumBatch
 	}
 	req.NumBatch = min(req.NumBatch, maxBatch)
 	if want.Model.Facts.Pooling {
-		// an encoder reads a text in one batch, and one text at a time
-		req.Parallel, req.NumBatch = 1, numCtx
+		req.NumBatch = numCtx // an encoder reads a text in one batch
 	}
 	return req
 }

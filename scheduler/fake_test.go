@@ -26,6 +26,8 @@ type plan struct {
 	tick time.Duration // progress is reported so often; 0: never
 	fail string
 	stop time.Duration // how long it takes to end
+	tune time.Duration // how long it takes until it computes with another number of threads
+	gpu  bool
 }
 
 // world starts fake runners, and sees what a machine would see.
@@ -38,6 +40,7 @@ type world struct {
 	log      func(string, ...any)     // called for each load and end
 	onKill   func(name string, n int) // a runner with n users is stopped
 	startErr error
+	threads  bool // log them
 }
 
 func newWorld() *world {
@@ -64,6 +67,19 @@ func (w *world) fake(name string) *fake {
 	return w.last[name]
 }
 
+// threadsInUse counts the threads of the runners that have users and are not on a GPU.
+func (w *world) threadsInUse() (threads, computing int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.last {
+		if f.users > 0 && !f.ended && !f.plan.gpu {
+			threads += f.threads
+			computing++
+		}
+	}
+	return threads, computing
+}
+
 // fake is a runner made of channels. Only what the scheduler does with a runner is there; a request on it is a count.
 type fake struct {
 	Runner // Generate and the like: nobody calls them here
@@ -73,9 +89,10 @@ type fake struct {
 	done   chan struct{}
 
 	// all below under world.mu
-	users int
-	ended bool
-	err   error
+	users   int
+	threads int
+	ended   bool
+	err     error
 }
 
 func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
@@ -83,8 +100,13 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	f.name = filepath.Base(req.ModelPath)
 	f.plan = f.world.plans[f.name]
 	f.world.last[f.name] = f
+	f.threads = req.NumThread
 	f.world.mu.Unlock()
-	f.world.log("load %s ctx=%d", f.name, req.NumCtx)
+	if f.world.threads {
+		f.world.log("load %s ctx=%d threads=%d", f.name, req.NumCtx, req.NumThread)
+	} else {
+		f.world.log("load %s ctx=%d", f.name, req.NumCtx)
+	}
 	end := time.After(f.plan.took)
 	var tick <-chan time.Time
 	if f.plan.tick > 0 {
@@ -99,7 +121,11 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 			if f.plan.fail != "" {
 				return runner.LoadReport{}, errors.New(f.plan.fail)
 			}
-			return runner.LoadReport{NumCtx: req.NumCtx, WeightBytes: 7}, nil
+			report := runner.LoadReport{NumCtx: req.NumCtx, Parallel: req.Parallel, WeightBytes: 7}
+			if f.plan.gpu {
+				report.GPUBytes = 7
+			}
+			return report, nil
 		case <-tick:
 			progress(float32(time.Since(begin)) / float32(f.plan.took))
 		case <-f.done:
@@ -109,6 +135,25 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 			return runner.LoadReport{}, ctx.Err()
 		}
 	}
+}
+
+func (f *fake) SetThreads(ctx context.Context, n int) error {
+	if f.plan.tune > 0 {
+		select {
+		case <-time.After(f.plan.tune):
+		case <-f.done:
+			return errors.New("it died")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	f.world.mu.Lock()
+	f.threads = n
+	f.world.mu.Unlock()
+	if f.world.threads {
+		f.world.log("%s computes with %d threads", f.name, n)
+	}
+	return nil
 }
 
 func (f *fake) end(how string, err error) {

@@ -24,7 +24,7 @@ func (r *recording) Generate(_ context.Context, req runner.GenerateRequest, emit
 func TestEveryOptionReachesTheRunner(t *testing.T) {
 	r := &recording{}
 	lease := &Lease{runner: r, report: runner.LoadReport{NumCtx: 100}}
-	c := Completion{Prompt: "p", Schema: "null", Truncate: true, Options: models.Options{
+	c := Completion{Prompt: "p", Images: [][]byte{{1}, {2, 3}}, Schema: "null", Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, Truncate: true, Options: models.Options{
 		NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Temperature: 0.1, TopK: 2, TopP: 0.3, MinP: 0.4, TypicalP: 0.5, RepeatLastN: 6,
 		RepeatPenalty: 0.7, PresencePenalty: 0.8, FrequencyPenalty: 0.9, Seed: 10,
 	}}
@@ -32,7 +32,7 @@ func TestEveryOptionReachesTheRunner(t *testing.T) {
 	if err := lease.Generate(t.Context(), c, func(ch runner.Chunk) error { text += ch.Text; return nil }); err != nil || text != "yes" {
 		t.Fatalf("%q, %v", text, err)
 	}
-	want := runner.GenerateRequest{Prompt: "p", NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Schema: "null", Truncate: true, Sampling: runner.Sampling{
+	want := runner.GenerateRequest{Prompt: "p", Images: [][]byte{{1}, {2, 3}}, Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Schema: "null", Truncate: true, Sampling: runner.Sampling{
 		Temperature: 0.1, TopK: 2, TopP: 0.3, MinP: 0.4, TypicalP: 0.5, RepeatLastN: 6, RepeatPenalty: 0.7, PresencePenalty: 0.8, FrequencyPenalty: 0.9, Seed: 10}}
 	if !reflect.DeepEqual(r.got, want) {
 		t.Errorf("got  %+v\nwant %+v", r.got, want)
@@ -41,15 +41,26 @@ func TestEveryOptionReachesTheRunner(t *testing.T) {
 	if err := lease.Generate(t.Context(), c, func(runner.Chunk) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if r.got.Truncate || !r.got.Shift || r.got.NumPredict != 1000 {
+	if r.got.Truncate || !r.got.Shift || r.got.NumPredict != 100 {
 		t.Errorf("got %+v", r.got)
 	}
 }
 
 func TestNumPredictIsBounded(t *testing.T) {
-	for asked, want := range map[int]int{-1: 1000, -2: 1000, 0: 1000, 5: 5, 1000: 1000, 1001: 1000} {
+	for asked, want := range map[int]int{-1: 100, -2: 100, 0: 100, 5: 5, 1000: 1000, 1001: 1000} {
 		if got := numPredict(asked, 100); got != want {
 			t.Errorf("%d: %d, want %d", asked, got, want)
+		}
+	}
+}
+
+func TestTheOptionDraft(t *testing.T) {
+	for option, want := range map[string]runner.Draft{"": "", "auto": "", "off": runner.DraftOff, "expect": runner.DraftExpect} {
+		if got := draft(Completion{Options: models.Options{Draft: option}}); got != want {
+			t.Errorf("option %q: %q, want %q", option, got, want)
+		}
+		if got := draft(Completion{Draft: runner.DraftOff, Options: models.Options{Draft: option}}); got != runner.DraftOff {
+			t.Errorf("option %q: %q goes before what the caller said", option, got)
 		}
 	}
 }

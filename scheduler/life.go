@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"syscall"
 	"time"
 
 	"sluice/fault"
@@ -33,6 +35,11 @@ type instance struct {
 
 	runner Runner
 	report runner.LoadReport
+
+	threads     int             // that it was told last
+	mostThreads int             // that the request which loaded it allows
+	tune        chan tuning     // holds what it shall be told next; of length 1
+	told        <-chan struct{} // closed when it knows threads; nil: it always did
 
 	cancel context.CancelCauseFunc // ends the load
 	stop   chan struct{}           // closed when it shall end
@@ -65,6 +72,11 @@ func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadReque
 		return
 	}
 	s.tell(func(l *loop) { l.loaded(in, r, report) })
+	tuning, endTuning := context.WithCancel(context.Background())
+	var tuner sync.WaitGroup
+	tuner.Go(func() { s.tuned(tuning, in, r) })
+	defer tuner.Wait()
+	defer endTuning()
 	select {
 	case <-in.stop:
 		s.stopRunner(in, r)
@@ -92,7 +104,7 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // why it was given up says more than that it was
 		}
-		return fmt.Errorf("scheduler: loading %s: %w", name, err)
+		return fmt.Errorf("scheduler: loading %s: %w", name, loadDeath(name, err))
 	}
 	r, err := s.cfg.Start(ctx)
 	if err != nil {
@@ -109,6 +121,25 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 		return r, report, fail(err)
 	}
 	return r, report, nil
+}
+
+// loadDeath says of a runner that died while it loaded what that means for who asked. Other errors stay as they are.
+func loadDeath(name string, err error) error {
+	var exit *runner.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	f := &fault.Error{Op: "scheduler.load", Err: err}
+	if exit.Signal == syscall.SIGKILL.String() {
+		f.Code, f.RetryAfter = fault.Busy, retryAfter
+		f.Msg = fmt.Sprintf("%s could not be loaded: the system killed its process, most likely because memory ran out; "+
+			"use a smaller num_ctx or a smaller model, or free memory", name)
+		return f
+	}
+	f.Code = fault.Invalid // the same file crashes it the next time too
+	f.Msg = fmt.Sprintf("%s could not be loaded: the engine crashed on it (%s); its file is damaged or of a kind that the engine "+
+		"cannot run, or memory ran out; the server's log has the engine's last lines", name, exit.Reason())
+	return f
 }
 
 // stopRunner ends a runner. It has a limit of its own: whoever wanted the model may have left long ago.

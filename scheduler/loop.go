@@ -27,8 +27,9 @@ type waiter struct {
 }
 
 type answer struct {
-	lease *Lease
-	err   error
+	lease  *Lease
+	untold []<-chan struct{} // to be closed before the lease is used, see settle
+	err    error
 }
 
 // answer hands the caller its answer. The channel is unbuffered: a send that lands proves the caller is still there.
@@ -68,6 +69,7 @@ func (l *loop) run(ctx context.Context) {
 	ended := ctx.Done()
 	for {
 		l.schedule()
+		l.shareCores()
 		if l.closing && len(l.runners) == 0 {
 			break
 		}
@@ -162,10 +164,12 @@ func (l *loop) load(w *waiter, numCtx int) {
 	req := l.cfg.loadRequest(w.want, numCtx)
 	in := &instance{
 		model: w.want.Model, path: w.path, numCtx: numCtx, slots: req.Parallel, keepAlive: l.cfg.KeepAlive, lastUse: time.Now(),
-		cancel: cancel, stop: make(chan struct{}),
+		mostThreads: req.NumThread, tune: make(chan tuning, 1), cancel: cancel, stop: make(chan struct{}),
 	}
 	l.runners[in.path] = in
 	l.move(in, Load, "a request")
+	req.NumThread = min(req.NumThread, share(l.cfg.Threads, l.computing())) // it counts already
+	in.threads = req.NumThread
 	l.lives.Go(func() { l.s.live(ctx, in, req) })
 }
 
@@ -175,6 +179,9 @@ func (l *loop) loaded(in *instance, r Runner, report runner.LoadReport) {
 	}
 	in.runner, in.report, in.readyAt = r, report, time.Now()
 	in.numCtx = max(in.numCtx, report.NumCtx)
+	if report.Parallel > 0 {
+		in.slots = report.Parallel
+	}
 	l.move(in, LoadDone, "")
 	l.becomesIdle(in)
 }
@@ -245,7 +252,9 @@ func (l *loop) grant(act action) {
 	l.queue = slices.Delete(l.queue, act.waiter, act.waiter+1)
 	lease := &Lease{runner: in.runner, report: in.report, loading: max(0, in.readyAt.Sub(w.since))}
 	lease.release = func() { l.s.tell(func(l *loop) { l.release(in) }) }
-	if !w.answer(answer{lease: lease}) {
+	in.inFlight++ // so that it counts among those who share the cores
+	if !w.answer(answer{lease: lease, untold: l.shareCores()}) {
+		in.inFlight--
 		return
 	}
 	if w.want.KeepAlive != nil {
@@ -256,7 +265,6 @@ func (l *loop) grant(act action) {
 	} else {
 		in.passed = 0
 	}
-	in.inFlight++
 	in.lastUse, in.expiresAt = time.Now(), time.Time{}
 	l.idle.Remove(in.path)
 }

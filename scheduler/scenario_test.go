@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 
 // TestScenarios plays testdata/scenario-*.txt. Time is synctest's, so the times in the files are exact. The commands:
 //
-//	new max-loaded=1 …           a scheduler; durations and numbers as in Config
+//	new max-loaded=1 …           a scheduler; durations and numbers as in Config, but parallel=1; with threads=… they are told
 //	model NAME load=2s fail=…    how a model behaves
 //	lease ID NAME ctx=… keep=…   asks for a lease, in the background
 //	release ID, cancel ID        ends a lease, or a wait
@@ -111,14 +112,14 @@ func (s *scenario) do(t *testing.T, d *datadriven.TestData, line string) {
 		}
 	}
 	number := func(key string) int {
-		n, err := strconv.Atoi(cmpOr(opts[key], "0"))
+		n, err := strconv.Atoi(cmp.Or(opts[key], "0"))
 		if err != nil {
 			d.Fatalf(t, "%s: %v", key, err)
 		}
 		return n
 	}
 	duration := func(text string) time.Duration {
-		v, err := time.ParseDuration(cmpOr(text, "0s"))
+		v, err := time.ParseDuration(cmp.Or(text, "0s"))
 		if err != nil {
 			d.Fatalf(t, "%s: %v", text, err)
 		}
@@ -127,8 +128,9 @@ func (s *scenario) do(t *testing.T, d *datadriven.TestData, line string) {
 	switch words[0] {
 	case "new":
 		s.finish()
+		s.world.threads = opts["threads"] != ""
 		sched, err := New(Config{
-			Start: s.world.start, MaxLoaded: number("max-loaded"), MaxQueue: number("max-queue"), Parallel: number("parallel"),
+			Start: s.world.start, MaxLoaded: number("max-loaded"), MaxQueue: number("max-queue"), Parallel: cmp.Or(number("parallel"), 1), Threads: number("threads"),
 			KeepAlive: duration(opts["keep-alive"]), LoadTimeout: duration(opts["load-timeout"]), MaxPass: number("max-pass"),
 			MaxTurn: duration(opts["max-turn"]), Grace: duration(opts["grace"]), StopTimeout: duration(opts["stop-timeout"]), NumCtx: number("ctx"),
 		})
@@ -147,7 +149,7 @@ func (s *scenario) do(t *testing.T, d *datadriven.TestData, line string) {
 	case "model":
 		s.world.mu.Lock()
 		s.world.plans[args[0]] = plan{
-			took: duration(opts["load"]), tick: duration(opts["tick"]), stop: duration(opts["stop"]), fail: strings.ReplaceAll(opts["fail"], "_", " "),
+			took: duration(opts["load"]), tick: duration(opts["tick"]), stop: duration(opts["stop"]), tune: duration(opts["tune"]), gpu: opts["gpu"] != "", fail: strings.ReplaceAll(opts["fail"], "_", " "),
 		}
 		s.world.mu.Unlock()
 	case "lease":
@@ -197,13 +199,6 @@ func (s *scenario) do(t *testing.T, d *datadriven.TestData, line string) {
 	default:
 		d.Fatalf(t, "unknown command %q", words[0])
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 func (s *scenario) lease(ctx context.Context, id string, want Want) {

@@ -135,7 +135,7 @@ func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
 		return nil, waitError(ctx)
 	}
 	w := &waiter{
-		want: want, path: want.Model.Path, numCtx: askedCtx(want.Model, want.Options), since: time.Now(),
+		want: want, path: fileKey(want.Model), numCtx: askedCtx(want.Model, want.Options), since: time.Now(),
 		left: ctx.Done(), reply: make(chan answer),
 	}
 	if err := s.ask(ctx, func(l *loop) { l.arrive(w) }); err != nil {
@@ -143,6 +143,12 @@ func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
 	}
 	select {
 	case a := <-w.reply:
+		if a.err == nil {
+			if a.err = settle(ctx, a.untold); a.err != nil {
+				a.lease.Release()
+				a.lease = nil
+			}
+		}
 		return a.lease, a.err
 	case <-ctx.Done():
 		s.tell(func(l *loop) { l.leave(w) })
@@ -150,12 +156,13 @@ func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
 	}
 }
 
-// Unload lets a model go when its last lease ends, and returns at once. It is no error when it is not loaded.
+// Unload lets a model go when its last lease ends, and returns at once. It is no error when it is not loaded. Whoever deletes
+// a model calls it. Names of the same files share a runner: the others load it again with their next request.
 func (s *Scheduler) Unload(ctx context.Context, m *models.Model) error {
 	if m == nil {
 		return fault.Bug("scheduler: an unload without a model")
 	}
-	return s.ask(ctx, func(l *loop) { l.unload(m.Path) })
+	return s.ask(ctx, func(l *loop) { l.unload(fileKey(m)) })
 }
 
 // Loaded is a snapshot by the owner, latest expiry first.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"sluice/fault"
-	"sluice/models"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -55,12 +54,16 @@ func randomWorkload(t *testing.T, seed uint64) {
 	cfg := Config{
 		MaxLoaded: 1 + rnd.IntN(3), MaxQueue: 20 + rnd.IntN(200), Parallel: 1 + rnd.IntN(4), KeepAlive: time.Duration(rnd.IntN(20)) * time.Second,
 		MaxPass: 1 + rnd.IntN(8), MaxTurn: time.Duration(1+rnd.IntN(10)) * time.Second, LoadTimeout: 4 * time.Second, Grace: time.Hour,
+		Threads: 1 + rnd.IntN(8),
 	}
 	w := newWorld()
 	cfg.Start = w.start
 	w.onKill = func(name string, n int) { t.Errorf("%s is stopped under %d leases", name, n) }
 	for i := range kinds {
-		p := plan{took: time.Duration(rnd.IntN(5000)) * time.Millisecond, stop: time.Duration(rnd.IntN(500)) * time.Millisecond}
+		p := plan{
+			took: time.Duration(rnd.IntN(5000)) * time.Millisecond, stop: time.Duration(rnd.IntN(500)) * time.Millisecond,
+			tune: time.Duration(rnd.IntN(400)) * time.Millisecond, gpu: i == kinds-2,
+		}
 		if i == kinds-1 {
 			p.fail = "it cannot be loaded"
 		}
@@ -100,6 +103,9 @@ func randomWorkload(t *testing.T, seed uint64) {
 			f := lease.Runner().(*fake)
 			f.use(1)
 			granted.Add(1)
+			if threads, computing := w.threadsInUse(); threads > max(cfg.Threads, computing) {
+				t.Errorf("%d threads of %d runners compute on %d cores", threads, computing, cfg.Threads)
+			}
 			if f.name != want.Model.Name {
 				t.Errorf("asked for %s, got %s", want.Model.Name, f.name)
 			}
@@ -242,7 +248,7 @@ func TestWaitingForOthersIsNotLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.plans["a"] = plan{took: 2 * time.Second}
-		s := started(t, Config{Start: w.start})
+		s := started(t, Config{Start: w.start, Parallel: 1})
 		want := Want{Model: testModel("a", 0)}
 		first, err := s.Lease(t.Context(), want)
 		if err != nil {
@@ -344,31 +350,4 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("a caller that has left: %v", err)
 		}
 	})
-}
-
-func TestLoadRequest(t *testing.T) {
-	cfg := Config{Parallel: 4, Threads: 3}.withDefaults()
-	rows := map[string]struct {
-		model                   models.Facts
-		opts                    func(*models.Options)
-		ctx, batch, par, thread int
-	}{
-		"the defaults":                              {ctx: 4096, batch: 512, par: 4, thread: 3},
-		"a batch and threads beyond all reason":     {opts: func(o *models.Options) { o.NumBatch, o.NumThread = 1<<30, 1 }, ctx: 4096, batch: 2048, par: 4, thread: 1},
-		"nonsense is the default":                   {opts: func(o *models.Options) { o.NumBatch, o.NumThread = -5, -5 }, ctx: 4096, batch: 512, par: 4, thread: 3},
-		"an encoder reads a text in one batch":      {model: models.Facts{Pooling: true, ContextLength: 256}, ctx: 256, batch: 256, par: 1, thread: 3},
-		"the default is capped at what was trained": {model: models.Facts{ContextLength: 2048}, ctx: 2048, batch: 512, par: 4, thread: 3},
-	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			want := Want{Model: &models.Model{Path: "/m", Facts: row.model}, Options: models.DefaultOptions()}
-			if row.opts != nil {
-				row.opts(&want.Options)
-			}
-			got := cfg.loadRequest(want, capCtx(want.Model, cfg.NumCtx))
-			if got.NumCtx != row.ctx || got.NumBatch != row.batch || got.Parallel != row.par || got.NumThread != row.thread {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
 }

@@ -216,6 +216,7 @@ func (s *server) newScheduler() (err error) {
 	if err != nil {
 		return err
 	}
+	e := s.cfg.Engine
 	s.scheduler, err = scheduler.New(scheduler.Config{
 		Start: func(ctx context.Context) (scheduler.Runner, error) {
 			p, err := runner.Start(ctx, runner.Config{Binary: binary, Env: s.backends(), Log: func(line string) { s.log.Debug("runner", "line", line) }})
@@ -225,10 +226,21 @@ func (s *server) newScheduler() (err error) {
 			return p, nil
 		},
 		// The scheduler takes 0 for "not set"; the shortest time there is means the same as 0 does here.
-		MaxLoaded: s.cfg.MaxLoaded, MaxQueue: s.cfg.MaxQueue, KeepAlive: cmp.Or(s.cfg.KeepAlive, 1), LoadTimeout: s.cfg.LoadTimeout,
-		NumCtx: s.cfg.NumCtx, KVCacheType: s.cfg.KVCacheType, FlashAttention: s.cfg.FlashAttention, Log: s.log,
+		MaxLoaded: e.MaxLoaded, MaxQueue: e.MaxQueue, KeepAlive: cmp.Or(time.Duration(e.KeepAlive), 1), LoadTimeout: time.Duration(e.LoadTimeout),
+		NumCtx: e.ContextLength, Parallel: e.NumParallel, KVCacheType: e.KVCacheType, FlashAttention: flashAttention(e.FlashAttention), Log: s.log,
 	})
 	return err
+}
+
+// flashAttention has the engine choose when nothing is set.
+func flashAttention(set *bool) string {
+	switch {
+	case set == nil:
+		return ""
+	case *set:
+		return "on"
+	}
+	return "off"
 }
 
 // backends tells the runner where ggml's backend libraries are, when there are any besides the one linked in.

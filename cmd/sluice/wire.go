@@ -141,7 +141,7 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	for _, msg := range q.Messages {
 		messages = append(messages, api.Message{Role: msg.Role, Content: msg.Content})
 	}
-	prompt, err := m.Prompt(messages)
+	prompt, err := m.Prompt(models.Conversation{Messages: messages})
 	if err != nil {
 		return "", err
 	}
@@ -162,7 +162,7 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	defer lease.Release()
 	var text strings.Builder
 	// A schema that does not fit is refused, not truncated: cut, it would be a question about other tables.
-	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt, Options: opts}, func(ch runner.Chunk) error {
+	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt.Text, Options: opts}, func(ch runner.Chunk) error {
 		text.WriteString(ch.Text)
 		return nil
 	})

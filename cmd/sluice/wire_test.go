@@ -83,7 +83,7 @@ func TestTheCompleterKeepsTheModelsOwnStops(t *testing.T) {
 		}
 	}()
 	c := &completer{models: installed, scheduler: sched}
-	for max, want := range map[int]int{0: 1000, 7: 7} {
+	for max, want := range map[int]int{0: 100, 7: 7} {
 		text, err := c.Complete(t.Context(), agent.Completion{Model: "tiny", Messages: []agent.Message{{Role: "user", Content: "x"}}, Seed: 5, MaxTokens: max, Stop: []string{";"}})
 		if err != nil || text != "SELECT 1" {
 			t.Fatalf("%q, %v", text, err)
