@@ -17,14 +17,12 @@ func (s *server) absentRoutes() []route {
 	}{
 		{manage, "pulling and pushing models is", "put the model into the models folder, or make it with /api/blobs and /api/create",
 			[]string{"POST /api/pull", "POST /api/push"}},
-		{inference, "the OpenAI API is", "use /api/chat, /api/generate, /api/embed and /api/tags", []string{
-			"POST /v1/chat/completions", "POST /v1/completions", "POST /v1/embeddings", "GET /v1/models", "GET /v1/models/*model",
-			"POST /v1/responses", "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/audio/transcriptions"}},
-		{inference, "the Anthropic API is", "use /api/chat", []string{"POST /v1/messages", "POST /v1/messages/count_tokens"}},
+		{inference, "making and editing images is", "", []string{"POST /v1/images/generations", "POST /v1/images/edits"}},
+		{inference, "transcribing audio is", "", []string{"POST /v1/audio/transcriptions"}},
 		{manage, "model aliases are", "use /api/copy", []string{
 			"GET /api/experimental/aliases", "POST /api/experimental/aliases", "DELETE /api/experimental/aliases"}},
-		{inference, "Ollama's cloud account and cloud status are", "", []string{
-			"GET /api/status", "POST /api/me", "POST /api/signout", "DELETE /api/user/keys/:key",
+		{inference, "Ollama's cloud account is", "", []string{
+			"POST /api/me", "POST /api/signout", "DELETE /api/user/keys/:key",
 			"POST /api/experimental/web_search", "POST /api/experimental/web_fetch"}},
 		{public, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/login"}},
 		{member, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/logout", "POST /v1/auth/reauth"}},
@@ -51,7 +49,6 @@ func (s *server) absentRoutes() []route {
 		{member, "the inventory of devices and nodes is", "", []string{"GET /v1/devices", "GET /v1/nodes"}},
 		{member, "the OpenAPI description is", "", []string{"GET /v1/openapi.json"}},
 		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
-		{member, "metrics are", "", []string{"GET /metrics"}},
 		{public, "the console is", "", []string{"GET /console", "GET /console/*path"}},
 	}
 	var rs []route

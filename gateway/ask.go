@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -68,27 +67,33 @@ func (s *server) ask(c *gin.Context) {
 		reply(c, wireAnswer(a))
 		return
 	}
-	events := sse{c: c}
+	events := sseStream{s: s, c: c}
+	// When the client left or does not read, the request's context ends the work, so a failed write is only noted.
+	send := func(name string, v any) {
+		if err := events.send(name, v); err != nil {
+			noteFailure(c, err)
+		}
+	}
 	var last *agent.Event
 	q.OnEvent = func(e agent.Event) {
 		if e.Stage == "answer" {
 			last = &e // held back: the ask can still fail, when it cannot be recorded
 			return
 		}
-		events.send(e.Stage, e)
+		send(e.Stage, e)
 	}
 	a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
 	switch {
 	case err == nil:
 		if last != nil {
-			events.send(last.Stage, *last)
+			send(last.Stage, *last)
 		}
-		events.send("done", gin.H{"data": wireAnswer(a), "meta": gin.H{"request_id": requestIDOf(c)}})
+		send("done", gin.H{"data": wireAnswer(a), "meta": gin.H{"request_id": requestIDOf(c)}})
 	case !events.started:
 		s.fail(c, err)
 	default:
 		noteFailure(c, err)
-		events.send("error", sluiceError(fault.Public(err), requestIDOf(c)))
+		send("error", sluiceError(fault.Public(err), requestIDOf(c)))
 	}
 }
 
@@ -98,31 +103,4 @@ func wireAnswer(a agent.Answer) answer {
 		out.Columns, out.Rows, out.Truncated = a.Table.Columns, a.Table.Rows, a.Table.Truncated
 	}
 	return out
-}
-
-// sse writes server-sent events. Nothing goes out before the first one, so that an error before it has a status.
-type sse struct {
-	c       *gin.Context
-	started bool
-}
-
-// send writes one event. When the client left or does not read, the request's context ends the work, so a failed write is
-// only noted.
-func (e *sse) send(event string, v any) {
-	b, err := marshal(v)
-	if err != nil {
-		noteFailure(e.c, err)
-		return
-	}
-	if !e.started {
-		e.started = true
-		e.c.Header("Content-Type", "text/event-stream; charset=utf-8")
-		e.c.Header("Cache-Control", "no-store")
-		e.c.Status(http.StatusOK)
-	}
-	if _, err := e.c.Writer.WriteString("event: " + event + "\ndata: " + string(b) + "\n\n"); err != nil {
-		noteFailure(e.c, err)
-		return
-	}
-	e.c.Writer.Flush()
 }

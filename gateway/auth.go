@@ -26,6 +26,9 @@ func (s *server) allow(cl class) gin.HandlerFunc {
 			return
 		}
 		who, err := s.authenticate(c)
+		if fault.CodeOf(err) == fault.Unauthenticated && cl != member && cl != adminOnly && s.open(c.Request) && placeholder(c.Request.Header) {
+			who, err = access.Principal{}, nil
+		}
 		if err == nil {
 			c.Set(principalKey, who)
 			err = permit(cl, who, s.open(c.Request), s.cfg.OpenAdmin)
@@ -36,18 +39,12 @@ func (s *server) allow(cl class) gin.HandlerFunc {
 	}
 }
 
-// authenticate finds the principal of the bearer. No Authorization header is nobody, which is no error here; anything
-// else in it that is not a known key is one, so that a mistyped key never works as nobody's.
+// authenticate finds the principal of the bearer. No credential is nobody, which is no error here; anything that is sent as
+// one and is not a known key is one, so that a mistyped key never works as nobody's.
 func (s *server) authenticate(c *gin.Context) (access.Principal, error) {
-	headers := c.Request.Header.Values("Authorization")
-	if len(headers) == 0 {
-		return access.Principal{}, nil
-	}
-	scheme, bearer, _ := strings.Cut(strings.TrimSpace(headers[0]), " ")
-	bearer = strings.TrimSpace(bearer)
-	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || bearer == "" {
-		return access.Principal{}, &fault.Error{Code: fault.Unauthenticated, Op: "gateway.authenticate",
-			Msg: "the Authorization header does not hold one API key", Hint: "send Authorization: Bearer slc_…, or leave the header out"}
+	bearer, err := bearerOf(c.Request.Header)
+	if err != nil || bearer == "" {
+		return access.Principal{}, err
 	}
 	who, err := s.cfg.Keys.Principal(c.Request.Context(), bearer)
 	switch {
@@ -55,9 +52,53 @@ func (s *server) authenticate(c *gin.Context) (access.Principal, error) {
 		return access.Principal{}, fault.Bug("a key without id or role")
 	case err != nil && fault.CodeOf(err) == fault.Unauthenticated:
 		return access.Principal{}, &fault.Error{Code: fault.Unauthenticated, Op: "gateway.authenticate", Err: err,
-			Msg: "this API key is not known here", Hint: "a client that was given a made-up key must be given none, or one of this server's"}
+			Msg: "this API key is not known here", Hint: "a client that must be given a key and has none of this server's is given the word ollama"}
 	}
 	return who, err
+}
+
+// placeholders are words that clients are given where their program demands a key and the server has none: in the manuals of
+// Ollama, vLLM, llama.cpp and LM Studio, and in OpenAI's SDKs, which do not start without one. They are nobody's key: they
+// count as none where nobody needs one. Anything else that is not a key of ours may be a mistyped one, and is refused.
+var placeholders = map[string]bool{
+	"ollama": true, "unused": true, "none": true, "empty": true, "not-needed": true, "no-key": true, "sk-no-key-required": true, "lm-studio": true,
+}
+
+func placeholder(h http.Header) bool {
+	bearer, err := bearerOf(h)
+	return err == nil && placeholders[strings.ToLower(bearer)]
+}
+
+// bearerOf finds the one key of a request, "" when it has none: in Authorization, or in x-api-key, where Anthropic's SDKs
+// put it. Who sends both must mean one key; an empty x-api-key beside Authorization is how Claude Code is told not to use it.
+func bearerOf(h http.Header) (string, error) {
+	auths, keys := h.Values("Authorization"), h.Values("X-Api-Key")
+	wrong := func(what string) (string, error) {
+		return "", &fault.Error{Code: fault.Unauthenticated, Op: "gateway.authenticate", Msg: what,
+			Hint: "send Authorization: Bearer slc_…, or leave the header out"}
+	}
+	bearer := ""
+	if len(auths) > 0 {
+		var scheme string
+		scheme, bearer, _ = strings.Cut(strings.TrimSpace(auths[0]), " ")
+		bearer = strings.TrimSpace(bearer)
+		if len(auths) > 1 || !strings.EqualFold(scheme, "Bearer") || bearer == "" {
+			return wrong("the Authorization header does not hold one API key")
+		}
+	}
+	if len(keys) == 0 {
+		return bearer, nil
+	}
+	key := strings.TrimSpace(keys[0])
+	switch {
+	case len(keys) > 1, key == "" && bearer == "":
+		return wrong("the x-api-key header does not hold one API key")
+	case key != "" && bearer != "" && key != bearer:
+		return wrong("the Authorization and x-api-key headers hold two different keys")
+	case bearer == "":
+		return key, nil
+	}
+	return bearer, nil
 }
 
 // permit decides whether a principal may call a route of a class. open is whether nobody's requests to Ollama's routes

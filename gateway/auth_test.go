@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -77,13 +78,81 @@ func TestRoutesAreOpenOnlyToThisMachineAndOnlyWhenSetSo(t *testing.T) {
 
 func TestAuthorizationHeaderThatIsNoKeyIsNeverNobody(t *testing.T) {
 	f := newFixture(t, nil)
-	for name, header := range map[string]string{"unknown key": "Bearer ollama", "basic": "Basic YTpi", "empty": "", "no token": "Bearer ", "only a token": adminKey} {
+	for name, header := range map[string]string{"unknown key": "Bearer made-up", "almost the word for no key": "Bearer ollama2", "basic": "Basic YTpi", "empty": "", "no token": "Bearer ", "only a token": adminKey} {
 		w := f.do(call{method: "GET", path: "/api/tags", header: map[string]string{"Authorization": header}})
 		if w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" || object(t, w.Body.Bytes())["error"] == "" {
 			t.Errorf("%s: status %d, %s", name, w.Code, w.Body)
 		}
 	}
 	wantStatus(t, f.do(call{method: "GET", path: "/api/tags", header: map[string]string{"Authorization": "bearer " + readOnlyKey}}), 200)
+}
+
+// The words for no key open nothing that no key opens: OpenAI's SDKs do not start without one.
+func TestAWordForNoKeyIsNobody(t *testing.T) {
+	f := newFixture(t, nil)
+	for path, want := range map[string]int{"GET /api/tags": 200, "GET /v1/models": 200, "DELETE /api/delete": 401, "GET /v1/databases": 401, "GET /v1/keys": 401} {
+		method, path := cutMethod(path)
+		wantStatus(t, f.do(call{method: method, path: path, bearer: "Ollama", body: `{"model":"tiny"}`}), want)
+	}
+	wantStatus(t, f.do(call{method: "GET", path: "/api/tags", bearer: "ollama", header: map[string]string{"X-Forwarded-For": "1.2.3.4"}}), 401)
+}
+
+func TestTheKeyInTheHeaderOfAnthropicsSDKs(t *testing.T) {
+	for name, row := range map[string]struct {
+		auth, key string
+		loopback  bool
+		status    int
+	}{
+		"a key":                              {key: readOnlyKey, status: 200},
+		"a wrong key":                        {key: wrongKey, loopback: true, status: 401},
+		"a made-up key":                      {key: "made-up", loopback: true, status: 401},
+		"the word for no key":                {key: "ollama", loopback: true},
+		"the word for no key, as a bearer":   {auth: "unused", loopback: true},
+		"the word for no key from elsewhere": {key: "ollama", status: 401},
+		"an empty key":                       {key: "-", loopback: true, status: 401},
+		"no key":                             {loopback: true, status: 200},
+		"the same key in both":               {auth: readOnlyKey, key: readOnlyKey, status: 200},
+		"two keys":                           {auth: readOnlyKey, key: adminKey, loopback: true, status: 401},
+		"a wrong one beside a known one":     {auth: readOnlyKey, key: wrongKey, loopback: true, status: 401},
+		"a known one beside a wrong one":     {auth: wrongKey, key: readOnlyKey, loopback: true, status: 401},
+		"an empty one beside a known one":    {auth: readOnlyKey, key: "-", status: 200}, // as Claude Code is set up
+		"an empty one beside a wrong one":    {auth: wrongKey, key: "-", loopback: true, status: 401},
+		"a key with its scheme is no secret": {key: "Bearer " + readOnlyKey, loopback: true, status: 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(c *Config) { c.Loopback = row.loopback })
+			for _, path := range []string{"/api/tags", "/v1/messages"} {
+				c := call{method: "POST", path: path, bearer: row.auth, body: `{}`, header: map[string]string{}}
+				if path == "/api/tags" {
+					c.method = "GET"
+				}
+				if row.key != "" {
+					c.header["x-api-key"] = strings.TrimPrefix(row.key, "-")
+				}
+				w := f.do(c)
+				if got := w.Code == http.StatusUnauthorized; got != (row.status == 401) {
+					t.Errorf("%s: status %d, want %d: %s", path, w.Code, row.status, w.Body)
+				}
+				if row.status == 401 && path == "/v1/messages" {
+					anthropicFailure(t, w, 401, "authentication_error", "")
+				}
+				if strings.Contains(f.log.String(), readOnlyKey) || strings.Contains(f.log.String(), wrongKey) {
+					t.Error("the log holds a key")
+				}
+			}
+		})
+	}
+	f := newFixture(t, nil)
+	r := httptest.NewRequest("GET", "/api/tags", nil)
+	r.Host = "localhost"
+	r.Header["X-Api-Key"] = []string{readOnlyKey, readOnlyKey}
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, r)
+	wantStatus(t, w, 401)
+	w = f.do(call{method: "GET", path: "/v1/auth/me", header: map[string]string{"x-api-key": readOnlyKey}})
+	if me := data[map[string]any](t, w); me["key_id"] != "k-readonly" {
+		t.Errorf("me: %v", me)
+	}
 }
 
 func TestTheZeroClassAndTheZeroPrincipalAreRefused(t *testing.T) {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"sluice/fault"
+	"sluice/models"
 	"sluice/scheduler"
 )
 
@@ -17,6 +19,11 @@ import (
 func (s *server) root(c *gin.Context) { c.String(http.StatusOK, "Ollama is running") }
 
 func (s *server) version(c *gin.Context) { writeJSON(c, http.StatusOK, gin.H{"version": OllamaLevel}) }
+
+// status answers Ollama's question whether its cloud may be used: there is none here.
+func (s *server) status(c *gin.Context) {
+	writeJSON(c, http.StatusOK, gin.H{"cloud": gin.H{"disabled": true, "source": "none"}})
+}
 
 func (s *server) healthz(c *gin.Context) { writeJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
@@ -38,27 +45,68 @@ func (s *server) readyz(c *gin.Context) {
 	writeJSON(c, http.StatusOK, body)
 }
 
-// tags lists the installed models that the caller may use, newest first. Open WebUI indexes both name and model.
+// details are Ollama's with what newer ones have besides.
+type details struct {
+	api.ModelDetails
+	ContextLength   int `json:"context_length,omitempty"` // tokens, as trained
+	EmbeddingLength int `json:"embedding_length,omitempty"`
+}
+
+func detailsOf(m *models.Model) details {
+	return details{ModelDetails: m.Details(), ContextLength: m.Facts.ContextLength, EmbeddingLength: m.Facts.EmbeddingLength}
+}
+
+// listed is an entry of /api/tags. Open WebUI indexes both name and model.
+type listed struct {
+	Name         string    `json:"name"`
+	Model        string    `json:"model"`
+	ModifiedAt   time.Time `json:"modified_at"`
+	Size         int64     `json:"size"`
+	Digest       string    `json:"digest"`
+	Details      details   `json:"details"`
+	Capabilities []string  `json:"capabilities"`
+}
+
+// tags lists the installed models that the caller may use, newest first.
 func (s *server) tags(c *gin.Context) {
 	installed, err := s.cfg.Models.List()
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	list := []api.ListModelResponse{} // never null: clients iterate over it
+	list := []listed{} // never null: clients iterate over it
 	for _, m := range installed {
 		if mayUse(principal(c), m.Name) {
-			list = append(list, api.ListModelResponse{Name: m.Name, Model: m.Name, ModifiedAt: m.ModifiedAt, Size: m.Size, Digest: m.Digest, Details: m.Details()})
+			list = append(list, listed{Name: m.Name, Model: m.Name, ModifiedAt: m.ModifiedAt, Size: m.Size, Digest: m.Digest, Details: detailsOf(m), Capabilities: capabilities(m)})
 		}
 	}
-	writeJSON(c, http.StatusOK, api.ListResponse{Models: list})
+	writeJSON(c, http.StatusOK, gin.H{"models": list})
+}
+
+// capabilities are what clients are told. Never null: they crash on it. A model that generates embeds too, but as in Ollama only
+// the others say so: programs take a model that says "embedding" for one that cannot chat, and leave it out of their lists.
+func capabilities(m *models.Model) []string {
+	told := append([]string{}, m.Capabilities()...)
+	if slices.Contains(told, "completion") {
+		told = slices.DeleteFunc(told, func(c string) bool { return c == "embedding" })
+	}
+	return told
 }
 
 // loadedModel is Ollama's entry of /api/ps with what Sluice knows besides.
 type loadedModel struct {
-	api.ProcessModelResponse
-	State    string `json:"state"`
-	InFlight int    `json:"in_flight"`
+	Name          string    `json:"name"`
+	Model         string    `json:"model"`
+	Size          int64     `json:"size"` // bytes in all, measured
+	Digest        string    `json:"digest"`
+	Details       details   `json:"details"`
+	ExpiresAt     time.Time `json:"expires_at"`
+	SizeVRAM      int64     `json:"size_vram"`      // of size, the bytes on GPUs
+	ContextLength int       `json:"context_length"` // tokens of one sequence
+	State         string    `json:"state"`          // loading, ready, draining, stopping
+	InFlight      int       `json:"in_flight"`
+	Parallel      int       `json:"parallel,omitempty"` // requests that are computed at a time
+	Backend       string    `json:"backend,omitempty"`
 }
 
 func (s *server) ps(c *gin.Context) {
@@ -89,26 +137,28 @@ func (s *server) loadedModel(l scheduler.Loaded) loadedModel {
 	if farthest := time.Date(2318, 1, 1, 0, 0, 0, 0, time.UTC); expires.After(farthest) {
 		expires = farthest // as Ollama; a year beyond 9999 has no JSON form
 	}
-	return loadedModel{
-		ProcessModelResponse: api.ProcessModelResponse{Name: m.Name, Model: m.Name, Size: size, Digest: m.Digest, Details: m.Details(),
-			ExpiresAt: expires, SizeVRAM: int64(l.Report.GPUBytes), ContextLength: l.Report.NumCtx},
-		State: l.State, InFlight: l.InFlight,
-	}
+	return loadedModel{Name: m.Name, Model: m.Name, Size: size, Digest: m.Digest, Details: detailsOf(m), ExpiresAt: expires,
+		SizeVRAM: int64(l.Report.GPUBytes), ContextLength: l.Report.NumCtx, State: l.State, InFlight: l.InFlight,
+		Parallel: l.Report.Parallel, Backend: l.Report.Backend}
 }
 
 // showResponse has every field always: clients crash on a missing model_info, and others on capabilities.
 type showResponse struct {
-	License      string           `json:"license"`
-	Modelfile    string           `json:"modelfile"`
-	Parameters   string           `json:"parameters"`
-	Template     string           `json:"template"`
-	System       string           `json:"system"`
-	Details      api.ModelDetails `json:"details"`
-	Messages     []api.Message    `json:"messages,omitempty"`
-	ModelInfo    map[string]any   `json:"model_info"`
-	Tensors      []api.Tensor     `json:"tensors,omitempty"`
-	Capabilities []string         `json:"capabilities"`
-	ModifiedAt   time.Time        `json:"modified_at"`
+	License      string         `json:"license"`
+	Modelfile    string         `json:"modelfile"`
+	Parameters   string         `json:"parameters"`
+	Template     string         `json:"template"`
+	System       string         `json:"system"`
+	Renderer     string         `json:"renderer,omitempty"`
+	Parser       string         `json:"parser,omitempty"`
+	Requires     string         `json:"requires,omitempty"`
+	Details      details        `json:"details"`
+	Messages     []api.Message  `json:"messages,omitempty"`
+	ModelInfo    map[string]any `json:"model_info"`
+	Projector    map[string]any `json:"projector_info,omitempty"`
+	Tensors      []api.Tensor   `json:"tensors,omitempty"`
+	Capabilities []string       `json:"capabilities"`
+	ModifiedAt   time.Time      `json:"modified_at"`
 }
 
 func (s *server) show(c *gin.Context) {
@@ -134,15 +184,27 @@ func (s *server) show(c *gin.Context) {
 	if info == nil {
 		info = map[string]any{}
 	}
+	projector, err := s.projectorInfo(m, req.Verbose)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
 	system := m.System
 	if req.System != "" {
 		system = req.System
 	}
-	capabilities := m.Capabilities()
-	if capabilities == nil {
-		capabilities = []string{}
-	}
 	writeJSON(c, http.StatusOK, showResponse{License: strings.Join(m.License, "\n"), Modelfile: m.Modelfile(), Parameters: m.Parameters(),
-		Template: m.Template, System: system, Details: m.Details(), Messages: m.Messages, ModelInfo: info, Tensors: tensors,
-		Capabilities: capabilities, ModifiedAt: m.ModifiedAt})
+		Template: m.Template, System: system, Renderer: m.Renderer(), Parser: m.Parser(), Requires: m.Requires(), Details: detailsOf(m),
+		Messages: m.Messages, ModelInfo: info, Projector: projector, Tensors: tensors, Capabilities: capabilities(m), ModifiedAt: m.ModifiedAt})
+}
+
+// projectorInfo is what the file tells that turns a model's images into embeddings; nil where there is none of its own.
+func (s *server) projectorInfo(m *models.Model, verbose bool) (map[string]any, error) {
+	if m.Projector() == "" {
+		return nil, nil
+	}
+	file := *m
+	file.Path = m.Projector()
+	info, _, err := s.cfg.Models.Info(&file, verbose)
+	return info, err
 }

@@ -1,65 +1,52 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/ollama/ollama/api"
-
-	"sluice/fault"
-	"sluice/models"
-	"sluice/scheduler"
 )
 
 type chatRequest struct {
 	inferenceFields
-	Messages []api.Message     `json:"messages"`
-	Tools    []json.RawMessage `json:"tools"`
+	Messages []api.Message `json:"messages"`
+	Tools    []api.Tool    `json:"tools"`
 }
 
-// chatLine is a line of /api/chat's stream, or the whole answer.
+// chatLine is a line of /api/chat's stream, or the whole answer. Index and choices are ours, where n is above 1.
 type chatLine struct {
-	Model     string      `json:"model"`
-	CreatedAt time.Time   `json:"created_at"`
-	Message   chatMessage `json:"message"`
+	Model     string        `json:"model"`
+	CreatedAt time.Time     `json:"created_at"`
+	Index     *int          `json:"index,omitempty"`
+	Message   chatMessage   `json:"message"`
+	Choices   []choice      `json:"choices,omitempty"`
+	Logprobs  []api.Logprob `json:"logprobs,omitempty"`
 	ending
 }
 
 type chatMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role      string         `json:"role"`
+	Content   string         `json:"content"`
+	Thinking  string         `json:"thinking,omitempty"`
+	ToolCalls []api.ToolCall `json:"tool_calls,omitempty"`
 }
 
-func (s *server) chat(c *gin.Context) { s.infer(c, &chatRequest{}) }
-
-func (req *chatRequest) empty() bool { return len(req.Messages) == 0 }
-
-func (req *chatRequest) check(m *models.Model) error {
-	if err := mustSupport(m, req.name(), "completion", "chat"); err != nil {
-		return err
+// chat answers POST /api/chat.
+func (s *server) chat(c *gin.Context) {
+	var req chatRequest
+	if err := decode(c, &req); err != nil {
+		s.fail(c, err)
+		return
 	}
-	if len(req.Tools) > 0 {
-		return fault.New(fault.Invalid, "gateway.chat", "%q does not support tools", req.name())
+	out := s.nativeOut(c, &req.inferenceFields, func(at time.Time, t turn, index *int, end ending, choices []choice) any {
+		return chatLine{Model: req.name(), CreatedAt: at, Index: index, Choices: choices, Logprobs: t.logprobs, ending: end,
+			Message: chatMessage{Role: "assistant", Content: t.content, Thinking: t.thinking, ToolCalls: t.calls}}
+	})
+	err := s.converse(c, dialog{
+		model: req.name(), messages: req.Messages, tools: req.Tools, format: req.Format, options: req.Options, keepAlive: req.KeepAlive, think: req.Think,
+		truncate: req.truncates(), shift: req.shifts(), logprobs: req.Logprobs, topLogprobs: req.TopLogprobs, n: req.N, debugOnly: req.DebugOnly, held: !req.streams(),
+	}, out.turn)
+	if err != nil {
+		out.lines.fail(err)
 	}
-	for _, msg := range req.Messages {
-		if len(msg.Images) > 0 {
-			return fault.New(fault.Invalid, "gateway.chat", "%q does not support images", req.name())
-		}
-	}
-	return req.inferenceFields.check()
-}
-
-// fit leaves out the oldest turns of a conversation that is too long.
-func (req *chatRequest) fit(ctx context.Context, m *models.Model, l *scheduler.Lease) (fitted, error) {
-	return fitter{numCtx: l.Report().NumCtx, truncate: req.truncates(), render: m.Prompt, tokenize: l.Runner().Tokenize}.chat(ctx, req.Messages)
-}
-
-func (req *chatRequest) tokens(context.Context, *scheduler.Lease, string, string) ([]int, error) {
-	return nil, nil
-}
-
-func (req *chatRequest) line(at time.Time, text string, end ending) any {
-	return chatLine{Model: req.name(), CreatedAt: at, Message: chatMessage{Role: "assistant", Content: text}, ending: end}
 }

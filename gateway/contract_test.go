@@ -32,6 +32,7 @@ var contract = []string{
 	"POST /api/create", "POST /api/copy", "DELETE /api/delete", "HEAD /api/blobs/x", "POST /api/blobs/x", "POST /api/pull", "POST /api/push",
 	"POST /v1/chat/completions", "POST /v1/completions", "POST /v1/embeddings", "GET /v1/models", "GET /v1/models/x", "POST /v1/responses",
 	"POST /v1/messages", "POST /v1/messages/count_tokens",
+	"GET /api/status", "POST /api/tokenize", "POST /api/detokenize", "POST /api/rerank", "POST /v1/rerank",
 }
 
 // TestEveryRouteOfTheContractAnswers: what is not here yet says so, instead of looking like a mistyped address.

@@ -5,6 +5,7 @@
 // [Config]. A lease on a model is taken and given back within one handler; the request's context, which ends when the
 // client leaves, cancels everything that the handler started.
 //
+//	its configuration, its start                gateway.go
 //	which routes there are, who may call them   routes.go     one table, walked by the tests
 //	a route of API.md that is not here yet      absent.go
 //	who is calling, what "open" means           auth.go
@@ -12,16 +13,34 @@
 //	request ids, access log, panics, sizes      middleware.go
 //	an error's status and its body              errors.go     one map, one writer for each dialect
 //	reading a request body                      body.go
-//	Ollama's values that need care              wire.go       keep_alive, format, think, counters
+//	Ollama's values that need care              wire.go       keep_alive, counters
 //	NDJSON, how long a client may not read      stream.go
+//	server-sent events                          sse.go
 //	limit and cursor of lists                   list.go
 //	tags, show, ps, version                     catalogue.go
 //	create, copy, delete, blobs                 manage.go
-//	what chat and generate do alike             infer.go
-//	chat, generate: where they differ           chat.go, generate.go
-//	what is cut when it is too long             truncate.go
-//	a lease and one completion on it            completion.go
-//	embed, embeddings                           embed.go
+//
+// Every API's conversations and texts meet in one core, in no API's dialect:
+//
+//	the types: dialog, textRequest, turn        dialog.go
+//	answering a conversation                    converse.go
+//	going on from a text                        text.go
+//	a runner's chunks become turns              answering.go
+//	what a model cannot do, think, format       capability.go
+//	tools: none, any, a required one            toolchoice.go, toolschema.go (the schema of a required call)
+//	what is left out when it is too long        truncate.go
+//	finding a model, a lease on it              completion.go
+//	vectors                                     embed.go
+//	tokens                                      tokenize.go
+//
+// and each API reads its requests and writes its turns:
+//
+//	Ollama's chat and generate                  chat.go, generate.go, infer.go (what they do alike)
+//	OpenAI's                                    openai*.go, responses*.go
+//	Anthropic's                                 anthropic*.go
+//	reranking                                   rerank.go
+//	/metrics                                    metrics.go
+//
 //	databases, schemas                          databases.go
 //	/v1/query/execute                           query.go, result.go (JSON), render.go (CSV, NDJSON, Arrow)
 //	/v1/database/ask and its events             ask.go

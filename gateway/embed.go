@@ -3,6 +3,8 @@ package gateway
 import (
 	"encoding/json"
 	"math"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -67,6 +69,7 @@ func inputs(raw json.RawMessage) ([]string, error) {
 	return nil, invalid
 }
 
+// embed answers POST /api/embed: a vector of length 1 for each text, in their order.
 func (s *server) embed(c *gin.Context) {
 	start := s.now()
 	var req embedRequest
@@ -82,7 +85,7 @@ func (s *server) embed(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	res, load, err := s.vectors(c, &req, texts)
+	res, load, err := s.vectors(c, req.vectorRequest(texts))
 	if fault.CodeOf(err) == fault.NotFound && err != nil {
 		err = fault.New(fault.NotFound, "gateway.embed", "model %q not found, try pulling it first", printable(req.name(), 200))
 	}
@@ -90,23 +93,11 @@ func (s *server) embed(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	for i, v := range res.Vectors {
-		res.Vectors[i] = unit(v)
-		if n := req.Dimensions; n > 0 && n < len(v) {
-			res.Vectors[i] = unit(v[:n])
-		}
-	}
-	if res.Vectors == nil {
-		res.Vectors = [][]float32{}
-	}
-	if res.Truncated {
-		c.Header(truncatedHeader, "cut")
-	}
-	writeJSON(c, 200, embedResponse{Model: req.name(), Embeddings: res.Vectors, TotalDuration: max(s.now().Sub(start), 1),
+	writeJSON(c, http.StatusOK, embedResponse{Model: req.name(), Embeddings: normalised(res.Vectors, req.Dimensions), TotalDuration: max(s.now().Sub(start), 1),
 		LoadDuration: max(load, 1), PromptEvalCount: res.PromptTokens, Truncated: res.Truncated})
 }
 
-// embeddings is the old route: one text, its vector not normalised. Some clients send it as input (#7490).
+// embeddings answers the old POST /api/embeddings: one text, its vector not normalised. Some clients send it as input (#7490).
 func (s *server) embeddings(c *gin.Context) {
 	var req embedRequest
 	if err := decode(c, &req); err != nil {
@@ -124,7 +115,7 @@ func (s *server) embeddings(c *gin.Context) {
 			return
 		}
 	}
-	res, _, err := s.vectors(c, &req, texts)
+	res, _, err := s.vectors(c, req.vectorRequest(texts))
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -133,32 +124,88 @@ func (s *server) embeddings(c *gin.Context) {
 	if len(res.Vectors) > 0 {
 		vector = res.Vectors[0]
 	}
-	writeJSON(c, 200, gin.H{"embedding": vector})
+	writeJSON(c, http.StatusOK, gin.H{"embedding": vector})
 }
 
-// vectors embeds texts on a lease. No texts only load the model.
-func (s *server) vectors(c *gin.Context, req *embedRequest, texts []string) (runner.EmbedResponse, time.Duration, error) {
-	m, err := s.model(c, req.name())
-	if err != nil {
-		return runner.EmbedResponse{}, 0, err
+// embedTexts gives a vector of length 1 for each text, in their order, and how many tokens they had. dimensions above 0 cuts
+// the vectors to their first so many numbers. No texts only load the model.
+func (s *server) embedTexts(c *gin.Context, model string, texts []string, options map[string]any, keep *keepAlive, truncate bool, dimensions int) ([][]float32, int, error) {
+	if dimensions < 0 {
+		return nil, 0, fault.New(fault.Invalid, "gateway.embed", "dimensions must not be negative")
 	}
-	if err := mustSupport(m, req.name(), "embedding", "embeddings"); err != nil {
-		return runner.EmbedResponse{}, 0, err
-	}
-	lease, _, err := s.lease(c, m, req.Options, req.KeepAlive)
+	res, _, err := s.vectors(c, vectorRequest{model: model, texts: texts, options: options, keep: keep, truncate: truncate})
 	if err != nil {
-		return runner.EmbedResponse{}, 0, err
+		return nil, 0, err
+	}
+	return normalised(res.Vectors, dimensions), res.PromptTokens, nil
+}
+
+// normalised are vectors cut to their first numbers, where dimensions is above 0, and scaled to length 1. Never nil.
+func normalised(vectors [][]float32, dimensions int) [][]float32 {
+	out := make([][]float32, len(vectors))
+	for i, v := range vectors {
+		if dimensions > 0 && dimensions < len(v) {
+			v = v[:dimensions]
+		}
+		out[i] = unit(v)
+	}
+	return out
+}
+
+// vectorRequest is what vectors are made of, in no API's dialect.
+type vectorRequest struct {
+	model    string // as asked for
+	texts    []string
+	options  map[string]any
+	keep     *keepAlive
+	truncate bool
+}
+
+func (r *embedRequest) vectorRequest(texts []string) vectorRequest {
+	return vectorRequest{model: r.name(), texts: texts, options: r.Options, keep: r.KeepAlive, truncate: r.Truncate == nil || *r.Truncate}
+}
+
+// vectors embeds texts on a lease, as the model makes them. No texts only load the model. Where a text was cut, a header says
+// so.
+func (s *server) vectors(c *gin.Context, r vectorRequest) (runner.EmbedResponse, time.Duration, error) {
+	var none runner.EmbedResponse
+	m, err := s.model(c, r.model)
+	if err != nil {
+		return none, 0, err
+	}
+	if err := mustSupport(m, r.model, "embedding", "embeddings"); err != nil {
+		return none, 0, err
+	}
+	lease, _, err := s.lease(c, m, r.options, r.keep)
+	if err != nil {
+		return none, 0, err
 	}
 	defer lease.Release()
-	if len(texts) == 0 {
-		return runner.EmbedResponse{}, lease.LoadDuration(), nil
+	if len(r.texts) == 0 {
+		return none, lease.LoadDuration(), nil
 	}
-	// A vector with a NaN never comes: it has no JSON form, so the engine refuses it, and names the input (#9639).
-	res, err := lease.Runner().Embed(c.Request.Context(), runner.EmbedRequest{Inputs: texts, Truncate: req.Truncate == nil || *req.Truncate})
-	if err == nil && len(res.Vectors) != len(texts) {
-		err = fault.Bug("%d vectors for %d texts", len(res.Vectors), len(texts))
+	res, err := lease.Runner().Embed(c.Request.Context(), runner.EmbedRequest{Inputs: r.texts, Truncate: r.truncate})
+	if err != nil {
+		return none, 0, err
 	}
-	return res, lease.LoadDuration(), err
+	if len(res.Vectors) != len(r.texts) {
+		return none, 0, fault.Bug("%d vectors for %d texts", len(res.Vectors), len(r.texts))
+	}
+	for i, v := range res.Vectors {
+		if len(v) == 0 || !allFinite(v) { // neither has a form that a client could use (#9639)
+			return none, 0, fault.New(fault.Invalid, "gateway.embed", "the model gives no usable vector for input %d: change or leave out that text", i)
+		}
+	}
+	if res.Truncated {
+		c.Header(truncatedHeader, "cut")
+		s.cfg.Log.Warn("a text to embed was truncated to the context", "request_id", requestIDOf(c))
+	}
+	s.meters.read(m.Name, res.PromptTokens)
+	return res, lease.LoadDuration(), nil
+}
+
+func allFinite(v []float32) bool {
+	return !slices.ContainsFunc(v, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) })
 }
 
 // unit scales a vector to length 1; the zero vector stays.

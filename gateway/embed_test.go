@@ -63,6 +63,9 @@ func TestEmbed(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	if got := post("/api/embed", map[string]any{"model": "tiny", "input": "one"})["embeddings"].([]any); len(got) != 1 { // as in Ollama
+		t.Errorf("of a model that chats: %v", got)
+	}
 	long := strings.Repeat("word ", 20)
 	w := f.do(call{method: "POST", path: "/api/embed", body: map[string]any{"model": "encoder", "input": long}})
 	if w.Code != 200 || w.Header().Get("X-Sluice-Truncated") == "" || object(t, w.Body.Bytes())["truncated"] != true {
@@ -88,6 +91,11 @@ func TestAVectorWithNaNNamesItsInput(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	wantStatus(t, f.do(call{method: "POST", path: "/api/embeddings", body: map[string]any{"model": "encoder", "prompt": "bad"}}), 400)
+	f.fake.badAt = 2 // an engine that lets one through
+	w = f.do(call{method: "POST", path: "/api/embed", body: map[string]any{"model": "encoder", "input": []string{"good", "fine", "well"}}})
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "input 1") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 	if unit([]float32{0, 0})[0] != 0 {
 		t.Error("the zero vector does not stay zero")
 	}

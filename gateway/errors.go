@@ -52,7 +52,7 @@ func dialectOf(path string) dialect {
 	}
 	family, _, _ := strings.Cut(rest, "/")
 	switch family {
-	case "chat", "completions", "embeddings", "models", "responses", "images", "audio":
+	case "chat", "completions", "embeddings", "models", "responses", "images", "audio", "rerank":
 		return openaiDialect
 	case "messages":
 		return anthropicDialect
@@ -62,19 +62,28 @@ func dialectOf(path string) dialect {
 
 // fail answers a request with an error, before any byte of another answer, and ends its handlers.
 func (s *server) fail(c *gin.Context, err error) {
-	s.failStatus(c, statusOf(fault.Public(err).Code), err)
+	status := statusOf(fault.Public(err).Code)
+	if status == http.StatusServiceUnavailable && dialectOf(c.Request.URL.Path) == anthropicDialect {
+		status = anthropicOverloaded
+	}
+	s.failStatus(c, status, err)
 }
 
 func (s *server) failStatus(c *gin.Context, status int, err error) {
 	noteFailure(c, err)
 	f := fault.Public(err)
+	d := dialectOf(c.Request.URL.Path)
 	switch f.Code {
+	case fault.NotFound:
+		if d == openaiDialect && c.FullPath() != "" { // what these routes do not find is a model
+			f.Kind = modelNotFound
+		}
 	case fault.Busy:
 		c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(f.RetryAfter.Seconds())))))
 	case fault.Unauthenticated:
 		c.Header("WWW-Authenticate", `Bearer realm="sluice"`)
 	}
-	writeJSON(c, status, errorBody(dialectOf(c.Request.URL.Path), status, f, requestIDOf(c)))
+	writeJSON(c, status, errorBody(d, status, f, requestIDOf(c)))
 	c.Abort()
 }
 
@@ -82,18 +91,9 @@ func (s *server) failStatus(c *gin.Context, status int, err error) {
 func errorBody(d dialect, status int, f *fault.Error, requestID string) any {
 	switch d {
 	case openaiDialect:
-		kind := "api_error" // Ollama's type for all but malformed bodies
-		if f.Code == fault.Invalid {
-			kind = "invalid_request_error"
-		}
-		return gin.H{"error": gin.H{"message": sentence(f), "type": kind, "param": nil, "code": nil}}
+		return openaiError(f)
 	case anthropicDialect:
-		kinds := map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"}
-		kind, ok := kinds[status]
-		if !ok {
-			kind = "api_error"
-		}
-		return gin.H{"type": "error", "error": gin.H{"type": kind, "message": sentence(f)}, "request_id": requestID}
+		return anthropicError(status, f, requestID)
 	case sluiceDialect:
 		return sluiceError(f, requestID)
 	}

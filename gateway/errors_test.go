@@ -44,7 +44,7 @@ func TestAnErrorInEachDialect(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/chat":            `{"error":"not this way (go round)"}`,
 		"/v1/chat/completions": `{"error":{"code":null,"message":"not this way (go round)","param":null,"type":"api_error"}}`,
-		"/v1/messages":         `{"error":{"message":"not this way (go round)","type":"api_error"},"request_id":"ID","type":"error"}`,
+		"/v1/messages":         `{"error":{"message":"not this way (go round)","type":"invalid_request_error"},"request_id":"ID","type":"error"}`,
 		"/v1/query/execute":    `{"error":{"code":"refused","kind":"path","message":"not this way","hint":"go round","position":7,"request_id":"ID"}}`,
 		"/v1/database/ask":     `{"error":{"code":"refused","kind":"path","message":"not this way","hint":"go round","position":7,"request_id":"ID"}}`,
 		"/v1/models":           `{"error":{"code":null,"message":"not this way (go round)","param":null,"type":"api_error"}}`,
@@ -98,10 +98,12 @@ func TestUnknownRoutesAndMethodsAreJSON(t *testing.T) {
 		"a slash too many":   {call{method: "GET", path: "/api/tags/"}, 404, false},
 		"wrong method":       {call{method: "GET", path: "/api/chat"}, 405, false},
 		"wrong method v1":    {call{method: "PUT", path: "/v1/query/execute"}, 405, true},
+		"of openai":          {call{method: "GET", path: "/v1/chat/completions"}, 405, true},
+		"of anthropic":       {call{method: "GET", path: "/v1/messages"}, 405, true},
 		"control characters": {call{method: "GET", path: "/x%0a%1b[31m"}, 404, false},
 		"pull":               {call{method: "POST", path: "/api/pull", bearer: adminKey, body: `{"name":"x"}`}, 501, false},
-		"openai":             {call{method: "POST", path: "/v1/chat/completions", body: `{}`}, 501, true},
-		"a model of openai":  {call{method: "GET", path: "/v1/models/library/x:1b"}, 501, true},
+		"openai":             {call{method: "POST", path: "/v1/images/generations", body: `{}`}, 501, true},
+		"a model of openai":  {call{method: "GET", path: "/v1/models/library/x:1b"}, 404, true},
 	} {
 		w := f.do(row.c)
 		if w.Code != row.status {
@@ -113,6 +115,12 @@ func TestUnknownRoutesAndMethodsAreJSON(t *testing.T) {
 				t.Errorf("%s: error %q", name, e)
 			}
 		case map[string]any:
+			if kind, there := e["type"]; there && row.status < 500 && kind != "invalid_request_error" { // OpenAI's and Anthropic's word for it
+				t.Errorf("%s: type %v", name, kind)
+			}
+			if code := e["code"]; code == modelNotFound && row.status == 405 {
+				t.Errorf("%s: a route that is not there is no model", name)
+			}
 			if !row.sluice || e["message"] == "" {
 				t.Errorf("%s: error %v", name, e)
 			}

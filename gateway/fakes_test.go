@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -89,13 +90,22 @@ func (m *memoryKeys) Delete(_ context.Context, id string) error {
 // fakeRunner answers with the words of its script, one a chunk. A token is a word.
 type fakeRunner struct {
 	mu       sync.Mutex
-	script   []string // words of the answer; nil: "one", "two", "three"
-	failAt   int      // the chunk before which it fails with err; 0 never
+	script   []string   // words of the answer; nil: "one", "two", "three"
+	scripts  [][]string // of several answers; those without one have script
+	failAt   int        // the chunk before which it fails with err, or panics where that is nil; 0 never
 	err      error
 	hold     chan struct{}   // when set: after the first chunk it waits for this or for the end of ctx
 	nan      map[string]bool // texts whose embedding would hold a NaN: the engine refuses them
+	badAt    int             // the input whose vector holds a NaN all the same, counted from 1; 0 none
+	numCtx   int             // of every load; 0: what is asked for
+	lateDone bool            // the last chunk is one of its own, as of an engine that ends all answers at once
+	special  int             // tokens that Tokenize puts around a text where that is asked for
+	cached   int             // tokens of the prompt that are reported as not read again
 	requests []runner.GenerateRequest
 	ended    chan error // when set: gets the error with which each Generate ended
+
+	// ranks makes the models rerankers: the score of a document for a query.
+	ranks func(query, document string) float32
 }
 
 // start gives a runner of the same script and with a life of its own.
@@ -117,7 +127,12 @@ func (l *liveFake) Stop(context.Context) error {
 }
 
 func (f *fakeRunner) Load(_ context.Context, req runner.LoadRequest, _ func(float32)) (runner.LoadReport, error) {
-	return runner.LoadReport{NumCtx: req.NumCtx, TrainCtx: 4096, Embedding: 8, WeightBytes: 1000, KVBytes: 100, ComputeBytes: 10, GPUBytes: 7, Took: time.Millisecond}, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.numCtx > 0 {
+		req.NumCtx = f.numCtx
+	}
+	return runner.LoadReport{Backend: "llama", Parallel: max(1, req.Parallel), Reranks: f.ranks != nil, NumCtx: req.NumCtx, TrainCtx: 4096, Embedding: 8, WeightBytes: 1000, KVBytes: 100, ComputeBytes: 10, GPUBytes: 7, Took: time.Millisecond}, nil
 }
 
 func (f *fakeRunner) last() runner.GenerateRequest {
@@ -132,7 +147,7 @@ func (f *fakeRunner) last() runner.GenerateRequest {
 func (f *fakeRunner) Generate(ctx context.Context, req runner.GenerateRequest, emit func(runner.Chunk) error) (err error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, req)
-	script, hold, ended := f.script, f.hold, f.ended
+	script, scripts, hold, ended, cached := f.script, f.scripts, f.hold, f.ended, f.cached
 	f.mu.Unlock()
 	if ended != nil {
 		defer func() { ended <- err }()
@@ -140,28 +155,67 @@ func (f *fakeRunner) Generate(ctx context.Context, req runner.GenerateRequest, e
 	if script == nil {
 		script = []string{"one", " two", " 三👋"}
 	}
-	reason := "stop"
-	for i, word := range script {
-		if i == req.NumPredict {
-			reason = "length"
-			script = script[:i]
-			break
+	answers, reasons, n := make([][]string, max(1, req.N)), make([]string, max(1, req.N)), 0
+	for i := range answers {
+		answers[i], reasons[i] = script, "stop"
+		if i < len(scripts) && scripts[i] != nil {
+			answers[i] = scripts[i]
 		}
-		if f.failAt == i+1 {
-			return f.err
+		if req.NumPredict < len(answers[i]) {
+			answers[i], reasons[i] = answers[i][:max(0, req.NumPredict)], "length"
 		}
-		if err := emit(runner.Chunk{Text: word}); err != nil {
-			return err
-		}
-		if hold != nil {
-			select {
-			case <-hold:
-			case <-ctx.Done():
-				return ctx.Err()
+	}
+	usage := &runner.Usage{PromptTokens: len(strings.Fields(req.Prompt)), CachedTokens: cached, PromptDuration: time.Millisecond}
+	// The answers take turns, a word each, and end at different times, as those of one batch do.
+	for left := len(answers); left > 0; n++ {
+		for i := range answers {
+			if n > len(answers[i]) {
+				continue
+			}
+			ch := runner.Chunk{Index: i}
+			if n < len(answers[i]) {
+				if f.failAt == n+1 {
+					if f.err == nil {
+						panic("secret of the runner")
+					}
+					return f.err
+				}
+				usage.EvalTokens++
+				ch.Text = answers[i][n]
+				if req.Logprobs {
+					ch.Logprobs = []runner.Logprob{fakeLogprob(ch.Text, req.TopLogprobs)}
+				}
+			} else {
+				left--
+				ch.DoneReason = reasons[i]
+				if left == 0 && !f.lateDone {
+					ch.Done, ch.Usage = true, usage
+				}
+			}
+			if err := emit(ch); err != nil {
+				return err
+			}
+			if hold != nil && ch.Text != "" {
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 		}
 	}
-	return emit(runner.Chunk{Done: true, DoneReason: reason, Usage: &runner.Usage{PromptTokens: len(strings.Fields(req.Prompt)), PromptDuration: time.Millisecond, EvalTokens: len(script)}})
+	if f.lateDone {
+		return emit(runner.Chunk{Text: "too late", Done: true, Usage: usage})
+	}
+	return nil
+}
+
+func fakeLogprob(word string, top int) runner.Logprob {
+	l := runner.Logprob{Token: word, Bytes: []byte(word), Logprob: -0.5}
+	for i := range top {
+		l.Top = append(l.Top, runner.Logprob{Token: fmt.Sprintf("alt%d", i), Bytes: []byte("a"), Logprob: -float64(i) - 0.5})
+	}
+	return l
 }
 
 func (f *fakeRunner) Embed(_ context.Context, req runner.EmbedRequest) (runner.EmbedResponse, error) {
@@ -185,14 +239,21 @@ func (f *fakeRunner) Embed(_ context.Context, req runner.EmbedRequest) (runner.E
 		if f.nan[text] {
 			return runner.EmbedResponse{}, fault.New(fault.Invalid, "fake", "the model gave no number at position 3 of the vector of input %d", i)
 		}
+		if i == f.badAt-1 {
+			v[3] = float32(math.NaN())
+		}
 		res.Vectors = append(res.Vectors, v)
 		res.PromptTokens += len(words)
 	}
 	return res, nil
 }
 
-func (f *fakeRunner) Tokenize(_ context.Context, text string) ([]int, error) {
-	tokens := make([]int, len(strings.Fields(text)))
+func (f *fakeRunner) Tokenize(_ context.Context, text string, special bool) ([]int, error) {
+	n := len(strings.Fields(text))
+	if special {
+		n += f.special
+	}
+	tokens := make([]int, n)
 	for i := range tokens {
 		tokens[i] = i
 	}
@@ -220,3 +281,19 @@ func (s *syncBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
+
+func (f *fakeRunner) Rerank(_ context.Context, req runner.RerankRequest) (runner.RerankResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ranks == nil {
+		return runner.RerankResponse{}, fault.New(fault.Invalid, "fake", "this model does not score pairs of texts")
+	}
+	var res runner.RerankResponse
+	for _, doc := range req.Documents {
+		res.Scores = append(res.Scores, f.ranks(req.Query, doc))
+		res.PromptTokens += len(strings.Fields(req.Query + " " + doc))
+	}
+	return res, nil
+}
+
+func (f *fakeRunner) SetThreads(context.Context, int) error { return nil }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/ollama/ollama/fs/ggml"
 	"go.uber.org/goleak"
 
@@ -30,6 +31,7 @@ import (
 var fakeBinary string
 
 func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
 	dir, err := os.MkdirTemp("", "gateway-test-")
 	if err == nil {
 		fakeBinary, err = fakebin.Build(dir)
@@ -110,6 +112,47 @@ func runScheduler(t testing.TB, start func(context.Context) (scheduler.Runner, e
 // addModel writes a tiny GGUF file and makes a model of it, as a client would.
 func addModel(t testing.TB, store *models.Store, name string, kv ggml.KV) {
 	t.Helper()
+	addModelWith(t, store, name, plainTemplate, kv)
+}
+
+const (
+	plainTemplate = "{{ range .Messages }}{{ .Role }}: {{ .Content }} {{ end }}"
+
+	// toolTemplate has Qwen2.5's form of a call.
+	toolTemplate = `{{ range .Tools }}tool {{ .Function }} {{ end }}{{ range .Messages }}{{ .Role }}: {{ .Content }}{{ if .ToolCalls }}<tool_call>
+{{ range .ToolCalls }}{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}
+</tool_call>{{ end }} {{ end }}`
+
+	// thinkTemplate has Qwen3's form of a thought.
+	thinkTemplate = `{{ range .Tools }}tool {{ .Function }} {{ end }}{{ range .Messages }}{{ .Role }}: {{ if .Thinking }}<think>{{ .Thinking }}</think>{{ end }}{{ .Content }}{{ if .ToolCalls }}<tool_call>
+{{ range .ToolCalls }}{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}
+</tool_call>{{ end }} {{ end }}{{ if .Think }}/think{{ else }}/no_think{{ end }} `
+
+	insertTemplate = "{{ if .Suffix }}<pre>{{ .Prompt }}<suf>{{ .Suffix }}<mid>{{ else }}{{ range .Messages }}{{ .Role }}: {{ .Content }} {{ end }}{{ end }}"
+)
+
+// withAble adds models that can do more than tiny: "caller" calls tools, "thinker" thinks and calls tools, "seer" takes
+// images, "filler" fills gaps.
+func withAble(t testing.TB, change func(*Config)) *fixture {
+	t.Helper()
+	f := newFixture(t, change)
+	llama := func(more ggml.KV) ggml.KV {
+		kv := ggml.KV{"general.architecture": "llama", "llama.context_length": uint32(4096), "llama.embedding_length": uint32(8),
+			"llama.block_count": uint32(1), "tokenizer.ggml.tokens": []string{"a", "b"}}
+		for k, v := range more {
+			kv[k] = v
+		}
+		return kv
+	}
+	addModelWith(t, f.cfg.Models, "caller", toolTemplate, llama(nil))
+	addModelWith(t, f.cfg.Models, "thinker", thinkTemplate, llama(nil))
+	addModelWith(t, f.cfg.Models, "seer", plainTemplate, llama(ggml.KV{"llama.vision.block_count": uint32(1)}))
+	addModelWith(t, f.cfg.Models, "filler", insertTemplate, llama(nil))
+	return f
+}
+
+func addModelWith(t testing.TB, store *models.Store, name, template string, kv ggml.KV) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	file, err := os.Create(path)
 	if err != nil {
@@ -127,7 +170,7 @@ func addModel(t testing.TB, store *models.Store, name string, kv ggml.KV) {
 	if err := store.AddBlob(t.Context(), digest, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create(t.Context(), models.CreateRequest{Name: name, Template: "{{ range .Messages }}{{ .Role }}: {{ .Content }} {{ end }}", Files: map[string]string{"m.gguf": digest}}, nil); err != nil {
+	if err := store.Create(t.Context(), models.CreateRequest{Name: name, Template: template, Files: map[string]string{"m.gguf": digest}}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

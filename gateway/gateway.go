@@ -125,6 +125,7 @@ type server struct {
 	cfg      Config
 	now      func() time.Time
 	hostname string // of this machine: Host may name it
+	meters   *metrics
 }
 
 // New builds the handler. It reports every mistake of the configuration at once.
@@ -137,7 +138,9 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func newServer(cfg Config) *server {
-	return &server{cfg: cfg, now: time.Now, hostname: machineName()}
+	s := &server{cfg: cfg, now: time.Now, hostname: machineName()}
+	s.meters = newMetrics(s)
+	return s
 }
 
 func (s *server) handler() http.Handler {
@@ -145,7 +148,7 @@ func (s *server) handler() http.Handler {
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false // a redirect would answer before the credential was looked at
-	r.Use(s.requestID, s.accessLog, s.limitWrites, s.recover, s.checkHost, s.checkOrigin)
+	r.Use(s.requestID, s.meters.middleware(), s.accessLog, s.limitWrites, s.recover, s.checkHost, s.checkOrigin)
 	for _, rt := range s.routes() {
 		r.Handle(rt.method, rt.path, s.allow(rt.class), s.limitBody(rt), rt.handle)
 	}

@@ -1,15 +1,10 @@
 package gateway
 
 import (
-	"context"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/ollama/ollama/api"
-
-	"sluice/fault"
-	"sluice/models"
-	"sluice/scheduler"
 )
 
 type generateRequest struct {
@@ -23,72 +18,39 @@ type generateRequest struct {
 	Images   []api.ImageData `json:"images"`
 }
 
-// generateLine is a line of /api/generate's stream, or the whole answer.
+// generateLine is a line of /api/generate's stream, or the whole answer. Index and choices are ours, where n is above 1.
 type generateLine struct {
-	Model     string    `json:"model"`
-	CreatedAt time.Time `json:"created_at"`
-	Response  string    `json:"response"`
+	Model     string         `json:"model"`
+	CreatedAt time.Time      `json:"created_at"`
+	Index     *int           `json:"index,omitempty"`
+	Response  string         `json:"response"`
+	Thinking  string         `json:"thinking,omitempty"`
+	ToolCalls []api.ToolCall `json:"tool_calls,omitempty"`
+	Choices   []choice       `json:"choices,omitempty"`
+	Logprobs  []api.Logprob  `json:"logprobs,omitempty"`
 	ending
 }
 
-func (s *server) generate(c *gin.Context) { s.infer(c, &generateRequest{}) }
-
-func (req *generateRequest) empty() bool { return req.Prompt == "" }
-
-func (req *generateRequest) check(m *models.Model) error {
-	const op = "gateway.generate"
-	if err := mustSupport(m, req.name(), "completion", "generate"); err != nil {
-		return err
+// generate answers POST /api/generate.
+func (s *server) generate(c *gin.Context) {
+	var req generateRequest
+	if err := decode(c, &req); err != nil {
+		s.fail(c, err)
+		return
 	}
-	if req.Suffix != "" {
-		if err := mustSupport(m, req.name(), "insert", "insert"); err != nil {
-			return err
-		}
+	out := s.nativeOut(c, &req.inferenceFields, func(at time.Time, t turn, index *int, end ending, choices []choice) any {
+		return generateLine{Model: req.name(), CreatedAt: at, Index: index, Response: t.content, Thinking: t.thinking, ToolCalls: t.calls,
+			Choices: choices, Logprobs: t.logprobs, ending: end}
+	})
+	text := textRequest{
+		model: req.name(), prompt: req.Prompt, suffix: req.Suffix, system: req.System, template: req.Template, raw: req.Raw,
+		format: req.Format, options: req.Options, keepAlive: req.KeepAlive, think: req.Think, truncate: req.truncates(), shift: req.shifts(),
+		logprobs: req.Logprobs, topLogprobs: req.TopLogprobs, n: req.N, context: req.Context, debugOnly: req.DebugOnly, held: !req.streams(),
 	}
-	switch {
-	case req.Raw && (req.Template != "" || req.System != "" || len(req.Context) > 0):
-		return fault.New(fault.Invalid, op, "raw mode does not support template, system, or context")
-	case len(req.Images) > 0:
-		return fault.New(fault.Invalid, op, "%q does not support images", req.name())
+	for _, image := range req.Images {
+		text.images = append(text.images, image)
 	}
-	for _, token := range req.Context {
-		if token < 0 {
-			return fault.New(fault.Invalid, op, "context holds %d, which is no token", token)
-		}
+	if err := s.completeText(c, text, out.turn); err != nil {
+		out.lines.fail(err)
 	}
-	return req.inferenceFields.check()
-}
-
-func (req *generateRequest) fit(ctx context.Context, m *models.Model, l *scheduler.Lease) (fitted, error) {
-	prompt, err := req.render(ctx, m, l)
-	if err != nil {
-		return fitted{}, err
-	}
-	return fitter{numCtx: l.Report().NumCtx, truncate: req.truncates(), tokenize: l.Runner().Tokenize}.text(ctx, prompt)
-}
-
-// render makes the prompt: the caller's own text when raw, else what the template makes of it, after the conversation
-// that an earlier answer's context stands for.
-func (req *generateRequest) render(ctx context.Context, m *models.Model, l *scheduler.Lease) (string, error) {
-	if req.Raw {
-		return req.Prompt, nil
-	}
-	prompt, err := m.GeneratePrompt(req.Prompt, req.System, req.Template, req.Suffix)
-	if err != nil || len(req.Context) == 0 {
-		return prompt, err
-	}
-	before, err := l.Runner().Detokenize(ctx, req.Context)
-	return before + prompt, err
-}
-
-// tokens are the old way to go on with a conversation: the next request sends this list back.
-func (req *generateRequest) tokens(ctx context.Context, l *scheduler.Lease, prompt, answer string) ([]int, error) {
-	if req.Raw {
-		return nil, nil
-	}
-	return l.Runner().Tokenize(ctx, prompt+answer)
-}
-
-func (req *generateRequest) line(at time.Time, text string, end ending) any {
-	return generateLine{Model: req.name(), CreatedAt: at, Response: text, ending: end}
 }

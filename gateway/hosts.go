@@ -65,8 +65,9 @@ func isOwn(addr netip.Addr) bool {
 	return false
 }
 
-// corsHeaders may be sent by scripts of an allowed origin: those of Ollama and of the OpenAI SDK.
+// corsHeaders may be sent by scripts of an allowed origin: those of Ollama and of the OpenAI and Anthropic SDKs.
 const corsHeaders = "Authorization, Content-Type, User-Agent, Accept, X-Requested-With, X-Request-Id, Idempotency-Key, OpenAI-Beta, " +
+	"x-api-key, anthropic-version, anthropic-beta, anthropic-dangerous-direct-browser-access, " +
 	"x-stainless-arch, x-stainless-async, x-stainless-custom-poll-interval, x-stainless-helper-method, x-stainless-lang, x-stainless-os, " +
 	"x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout"
 
@@ -85,7 +86,7 @@ func (s *server) checkOrigin(c *gin.Context) {
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	if c.Request.Method != http.MethodOptions {
-		h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Sluice-Version, X-Sluice-Truncated, Retry-After")
+		h.Set("Access-Control-Expose-Headers", "X-Request-Id, request-id, X-Sluice-Version, X-Sluice-Truncated, X-Sluice-Tools, Retry-After")
 		return
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")

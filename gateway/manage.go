@@ -16,28 +16,30 @@ type createRequest struct {
 	Stream       *bool             `json:"stream"`
 	From         string            `json:"from"`
 	Files        map[string]string `json:"files"`
+	Adapters     map[string]string `json:"adapters"`
 	Template     string            `json:"template"`
 	System       string            `json:"system"`
 	License      json.RawMessage   `json:"license"` // a text or a list of texts
 	Parameters   map[string]any    `json:"parameters"`
 	Messages     []api.Message     `json:"messages"`
-	Adapters     map[string]string `json:"adapters"`
-	Quantize     string            `json:"quantize"`
-	Quantization string            `json:"quantization"` // the old name of quantize
 	Renderer     string            `json:"renderer"`
 	Parser       string            `json:"parser"`
+	Requires     string            `json:"requires"`
+	Quantize     string            `json:"quantize"`
+	Quantization string            `json:"quantization"` // the old name of quantize
 	RemoteHost   string            `json:"remote_host"`
 }
 
 // model reads the request as the store takes it. What would be left out of the model in silence is refused.
 func (r *createRequest) model() (models.CreateRequest, error) {
 	const op = "gateway.create"
-	out := models.CreateRequest{Name: r.name(), From: r.From, Files: r.Files, Template: r.Template, System: r.System, Parameters: r.Parameters, Messages: r.Messages}
-	for what, asked := range map[string]bool{"adapters": len(r.Adapters) > 0, "quantize": r.Quantize+r.Quantization != "",
-		"renderer and parser": r.Renderer+r.Parser != "", "remote models": r.RemoteHost != ""} {
-		if asked {
-			return out, fault.New(fault.Unimplemented, op, "%s: not part of this version of Sluice", what)
-		}
+	out := models.CreateRequest{Name: r.name(), From: r.From, Files: r.Files, Adapters: r.Adapters, Template: r.Template, System: r.System,
+		Parameters: r.Parameters, Messages: r.Messages, Renderer: r.Renderer, Parser: r.Parser, Requires: r.Requires, Quantize: r.Quantize}
+	if out.Quantize == "" {
+		out.Quantize = r.Quantization
+	}
+	if r.RemoteHost != "" {
+		return out, fault.New(fault.Unimplemented, op, "remote models: not part of this version of Sluice")
 	}
 	if out.Name == "" {
 		return out, fault.New(fault.Invalid, op, "model is required")

@@ -39,6 +39,12 @@ func TestCreateCopyAndDelete(t *testing.T) {
 		t.Errorf("its parameters and system prompt are not used: %v, %q", l, f.fake.last().Prompt)
 	}
 
+	w = f.do(*admin("POST", "/api/create", map[string]any{"model": "coder", "from": "tiny", "renderer": "qwen3-coder", "parser": "qwen3-coder", "requires": "0.1.0", "stream": false}))
+	wantStatus(t, w, 200)
+	if s := show("coder"); s["renderer"] != "qwen3-coder" || s["parser"] != "qwen3-coder" || s["requires"] != "0.1.0" || !strings.Contains(fmt.Sprint(s["capabilities"]), "tools") {
+		t.Errorf("show: %v", s)
+	}
+
 	w = f.do(*admin("POST", "/api/copy", map[string]any{"source": "derived", "destination": "second"}))
 	if w.Code != 200 || w.Body.Len() != 0 {
 		t.Errorf("copy: %d %s", w.Code, w.Body)
@@ -75,8 +81,10 @@ func TestManageRefusals(t *testing.T) {
 		"create of a bad name":   {"POST", "/api/create", `{"model":"../x","from":"tiny"}`, 400, "name"},
 		"a bad template":         {"POST", "/api/create", `{"model":"x","from":"tiny","template":"{{ if }}","stream":false}`, 400, "template"},
 		"a license of numbers":   {"POST", "/api/create", `{"model":"x","from":"tiny","license":5}`, 400, "license"},
-		"quantize":               {"POST", "/api/create", `{"model":"x","from":"tiny","quantize":"q4_0"}`, 501, "quantize"},
-		"adapters":               {"POST", "/api/create", `{"model":"x","from":"tiny","adapters":{"a":"sha256:1"}}`, 501, "adapters"},
+		"quantize":               {"POST", "/api/create", `{"model":"x","from":"tiny","quantize":"q4_0","stream":false}`, 501, "q4_0"},
+		"the old quantize":       {"POST", "/api/create", `{"model":"x","from":"tiny","quantization":"q4_0","stream":false}`, 501, "q4_0"},
+		"adapters":               {"POST", "/api/create", `{"model":"x","from":"tiny","adapters":{"a":"sha256:1"},"stream":false}`, 400, "digest"},
+		"a remote model":         {"POST", "/api/create", `{"model":"x","from":"tiny","remote_host":"h"}`, 501, "remote"},
 		"copy without a target":  {"POST", "/api/copy", `{"source":"tiny","destination":""}`, 400, "destination"},
 		"copy to a bad name":     {"POST", "/api/copy", `{"source":"tiny","destination":"a b"}`, 400, "name"},
 		"copy of a missing":      {"POST", "/api/copy", `{"source":"no-such","destination":"x"}`, 404, "not found"},

@@ -28,6 +28,9 @@ func (s *server) requestID(c *gin.Context) {
 	}
 	c.Set(requestIDKey, id)
 	c.Header("X-Request-Id", id)
+	if dialectOf(c.Request.URL.Path) == anthropicDialect {
+		c.Header("request-id", id) // where Anthropic's SDKs look for it
+	}
 	c.Header("X-Sluice-Version", s.cfg.Version)
 	c.Header("X-Content-Type-Options", "nosniff")
 }
@@ -92,8 +95,7 @@ func (s *server) recover(c *gin.Context) {
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(http.ErrAbortHandler)
 		}
-		s.cfg.Log.Error("panic", "request_id", requestIDOf(c), "route", c.FullPath(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		err := fault.Bug("panic: %v", p)
+		err := s.panicked(c, p)
 		if c.Writer.Written() {
 			noteFailure(c, err)
 			panic(http.ErrAbortHandler)
@@ -101,6 +103,20 @@ func (s *server) recover(c *gin.Context) {
 		s.fail(c, err)
 	}()
 	c.Next()
+}
+
+// panicked logs a panic and gives it as an error.
+func (s *server) panicked(c *gin.Context, p any) error {
+	s.cfg.Log.Error("panic", "request_id", requestIDOf(c), "route", c.FullPath(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return fault.Bug("panic: %v", p)
+}
+
+// catch is deferred by what answers in a stream: a panic becomes an error, so that the stream ends as its dialect has it
+// instead of being cut off.
+func (s *server) catch(c *gin.Context, err *error) {
+	if p := recover(); p != nil {
+		*err = s.panicked(c, p)
+	}
 }
 
 // limitBody bounds what a handler reads of the body.

@@ -46,6 +46,10 @@ func TestVersionAndProbes(t *testing.T) {
 	if version != "0.17.4" || w.Header().Get("X-Sluice-Version") != "1.2.3" {
 		t.Errorf("%q, %v", version, w.Header())
 	}
+	f = newFixture(t, nil)
+	if w := f.do(call{method: "GET", path: "/api/status"}); w.Code != 200 || w.Body.String() != `{"cloud":{"disabled":true,"source":"none"}}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 	if w := f.do(call{method: "GET", path: "/"}); w.Body.String() != "Ollama is running" {
 		t.Errorf("%q", w.Body)
 	}
@@ -60,6 +64,13 @@ func TestTagsShowAndPs(t *testing.T) {
 	}
 	for _, e := range list {
 		m := e.(map[string]any)
+		if d := m["details"].(map[string]any); d["embedding_length"] != 8.0 || d["context_length"].(float64) < 512 || len(m["capabilities"].([]any)) == 0 {
+			t.Errorf("entry %v", m)
+		}
+		// Programs take what says "embedding" for a model that cannot chat.
+		if want := map[any]string{"tiny:latest": "[completion]", "encoder:latest": "[embedding]"}[m["name"]]; fmt.Sprint(m["capabilities"]) != want {
+			t.Errorf("capabilities of %v: %v", m["name"], m["capabilities"])
+		}
 		if m["name"] != m["model"] || m["size"].(float64) <= 0 || m["digest"] == "" || m["details"].(map[string]any)["family"] == "" {
 			t.Errorf("entry %v", m)
 		}
@@ -67,7 +78,7 @@ func TestTagsShowAndPs(t *testing.T) {
 	for _, key := range []string{"model", "name"} {
 		s := object(t, f.do(call{method: "POST", path: "/api/show", body: map[string]any{key: "TINY"}}).Body.Bytes())
 		info := s["model_info"].(map[string]any)
-		if info["general.architecture"] != "llama" || info["llama.context_length"] != 4096.0 || fmt.Sprint(s["capabilities"]) != "[completion embedding]" || s["modified_at"] == nil {
+		if info["general.architecture"] != "llama" || info["llama.context_length"] != 4096.0 || fmt.Sprint(s["capabilities"]) != "[completion]" || s["modified_at"] == nil {
 			t.Errorf("show: %v", s)
 		}
 		for _, k := range []string{"license", "modelfile", "parameters", "template", "system", "details"} {
@@ -132,7 +143,7 @@ func TestChatAndGenerateInOnePiece(t *testing.T) {
 	if l["message"].(map[string]any)["content"] != "one two 三👋" {
 		t.Errorf("%v", l)
 	}
-	if got := f.fake.last(); got.NumPredict != 640 || !got.Truncate || !got.Shift || got.Sampling.TopK != 40 || got.Schema != "" {
+	if got := f.fake.last(); got.NumPredict != 64 || !got.Truncate || !got.Shift || got.Sampling.TopK != 40 || got.Schema != "" {
 		t.Errorf("request %+v", got)
 	}
 	w = f.do(call{method: "POST", path: "/api/generate", body: map[string]any{"model": "tiny", "prompt": "The sea is", "stream": false, "format": "json", "shift": false, "truncate": false}})
@@ -200,7 +211,6 @@ func TestBadRequestsAreAStatusAndASentence(t *testing.T) {
 		"think bogus":               {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"think":"bogus"}`, 400, "think"},
 		"think":                     {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"think":true}`, 400, `"tiny" does not support thinking`},
 		"think high":                {"/api/generate", `{"model":"tiny","prompt":"a","think":"high"}`, 400, `"tiny" does not support thinking`},
-		"tools":                     {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function"}]}`, 400, `"tiny" does not support tools`},
 		"images":                    {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a","images":["aGk="]}]}`, 400, `"tiny" does not support images`},
 		"images to generate":        {"/api/generate", `{"model":"tiny","prompt":"a","images":["aGk="]}`, 400, `"tiny" does not support images`},
 		"bad base64":                {"/api/generate", `{"model":"tiny","prompt":"a","images":["%"]}`, 400, "base64"},
@@ -209,7 +219,6 @@ func TestBadRequestsAreAStatusAndASentence(t *testing.T) {
 		"negative context":          {"/api/generate", `{"model":"tiny","prompt":"a","context":[-1]}`, 400, "context"},
 		"format yaml":               {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"format":"yaml"}`, 400, "format"},
 		"top_logprobs 21":           {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"top_logprobs":21}`, 400, "top_logprobs"},
-		"logprobs":                  {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"logprobs":true}`, 501, "log probabilities"},
 		"an option of a wrong type": {"/api/chat", `{"model":"tiny","messages":[{"role":"user","content":"a"}],"options":{"top_k":"x"}}`, 400, "top_k"},
 		"an encoder to chat":        {"/api/chat", `{"model":"encoder","messages":[{"role":"user","content":"a"}]}`, 400, `"encoder" does not support chat`},
 		"an encoder to generate":    {"/api/generate", `{"model":"encoder","prompt":"a"}`, 400, `"encoder" does not support generate`},
@@ -324,7 +333,7 @@ func TestAPromptThatIsCutIsToldOf(t *testing.T) {
 	}
 	for _, path := range []string{"/api/chat", "/api/generate"} {
 		w := f.do(call{method: "POST", path: path, body: map[string]any{"model": "tiny", "messages": msgs, "prompt": long, "truncate": false}})
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "the context holds 64") {
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "tokens > 64 maximum") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -25,7 +25,7 @@ INSERT INTO secret VALUES ('xyzzy');
 `
 
 // withShop gives the fixture a real DuckDB file and a real lake in a folder.
-func withShop(t *testing.T) *fixture {
+func withShop(t testing.TB) *fixture {
 	t.Helper()
 	ctx := context.Background()
 	dir := t.TempDir()

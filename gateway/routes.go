@@ -42,6 +42,21 @@ func (s *server) routes() []route {
 		{method: "POST", path: "/api/generate", class: inference, handle: s.generate},
 		{method: "POST", path: "/api/embed", class: inference, handle: s.embed},
 		{method: "POST", path: "/api/embeddings", class: inference, handle: s.embeddings},
+		{method: "POST", path: "/api/tokenize", class: inference, handle: s.tokenize},
+		{method: "POST", path: "/api/detokenize", class: inference, handle: s.detokenize},
+		{method: "POST", path: "/api/rerank", class: inference, handle: s.rerank},
+		{method: "GET", path: "/api/status", class: inference, handle: s.status},
+		{method: "GET", path: "/metrics", class: inference, handle: s.metrics},
+
+		{method: "POST", path: "/v1/chat/completions", class: inference, handle: s.openaiChat},
+		{method: "POST", path: "/v1/completions", class: inference, handle: s.openaiCompletions},
+		{method: "POST", path: "/v1/embeddings", class: inference, handle: s.openaiEmbeddings},
+		{method: "GET", path: "/v1/models", class: inference, handle: s.openaiModels},
+		{method: "GET", path: "/v1/models/*model", class: inference, handle: s.openaiModel}, // a name may have slashes
+		{method: "POST", path: "/v1/responses", class: inference, handle: s.openaiResponses},
+		{method: "POST", path: "/v1/rerank", class: inference, handle: s.rerank},
+		{method: "POST", path: "/v1/messages", class: inference, handle: s.anthropicMessages},
+		{method: "POST", path: "/v1/messages/count_tokens", class: inference, handle: s.anthropicCountTokens},
 
 		{method: "POST", path: "/api/create", class: manage, handle: s.create},
 		{method: "POST", path: "/api/copy", class: manage, handle: s.copyModel},

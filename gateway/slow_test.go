@@ -86,7 +86,7 @@ func TestASlowClientGetsAllOfALongAnswer(t *testing.T) {
 	f.fake.script = slices.Repeat([]string{strings.Repeat("x", 64<<10)}, 400)
 	srv := httptest.NewServer(f.handler)
 	defer srv.Close()
-	body := `{"model":"tiny","prompt":"a","raw":true,"stream":false}`
+	body := `{"model":"tiny","prompt":"a","raw":true,"stream":false,"options":{"num_predict":400}}`
 	res, err := srv.Client().Post(srv.URL+"/api/generate", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,14 @@ func (w *limitedWriter) Flush() {
 	w.ResponseWriter.Flush()
 }
 
+// beginStream sets what every streamed answer says of itself.
+func beginStream(c *gin.Context, contentType string) {
+	c.Header("Content-Type", contentType)
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Accel-Buffering", "no") // nginx would hold the stream back
+	c.Status(http.StatusOK)
+}
+
 // ndjson writes a stream of JSON objects, one a line. Nothing goes out before the first line, so that an error before
 // it is a status of its own.
 type ndjson struct {
@@ -71,9 +79,7 @@ func (w *ndjson) line(v any) error {
 	}
 	if !w.started {
 		w.started = true
-		w.c.Header("Content-Type", "application/x-ndjson")
-		w.c.Header("Cache-Control", "no-store")
-		w.c.Status(http.StatusOK)
+		beginStream(w.c, ndjsonForm)
 	}
 	if _, err := w.c.Writer.Write(append(b, '\n')); err != nil {
 		return err

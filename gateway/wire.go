@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollama/ollama/api"
-
-	"sluice/fault"
 	"sluice/runner"
 )
 
@@ -41,7 +37,7 @@ func (k *keepAlive) UnmarshalJSON(b []byte) error {
 			k.Duration = seconds(n)
 			return nil
 		}
-		return fmt.Errorf(`keep_alive %q is not a duration: use seconds, such as 300, or a text such as "5m"`, printable(v, 40))
+		return fmt.Errorf(`keep_alive: invalid duration %q; use seconds, such as 300, or a text such as "5m"`, printable(v, 40))
 	}
 	return fmt.Errorf(`keep_alive must be seconds, such as 300, or a text such as "5m"`)
 }
@@ -78,55 +74,6 @@ func (n nameField) name() string {
 	return n.Name
 }
 
-// inferenceFields are what chat and generate have in common.
-type inferenceFields struct {
-	nameField
-	Stream      *bool           `json:"stream"`
-	Format      json.RawMessage `json:"format"`
-	KeepAlive   *keepAlive      `json:"keep_alive"`
-	Options     map[string]any  `json:"options"`
-	Think       *api.ThinkValue `json:"think"`
-	Truncate    *bool           `json:"truncate"`
-	Shift       *bool           `json:"shift"`
-	Logprobs    bool            `json:"logprobs"`
-	TopLogprobs int             `json:"top_logprobs"`
-}
-
-func (f *inferenceFields) common() *inferenceFields { return f }
-
-func (f *inferenceFields) streams() bool   { return f.Stream == nil || *f.Stream }
-func (f *inferenceFields) truncates() bool { return f.Truncate == nil || *f.Truncate }
-func (f *inferenceFields) shifts() bool    { return f.Shift == nil || *f.Shift }
-
-// check refuses what no model here can do.
-func (f *inferenceFields) check() error {
-	const op = "gateway.inference"
-	switch {
-	case f.TopLogprobs < 0 || f.TopLogprobs > 20:
-		return fault.New(fault.Invalid, op, "top_logprobs must be between 0 and 20")
-	case f.Logprobs || f.TopLogprobs > 0:
-		return fault.New(fault.Unimplemented, op, "log probabilities are not part of this version of Sluice")
-	case f.Think.Bool():
-		return fault.New(fault.Invalid, op, "%q does not support thinking", f.name())
-	}
-	_, err := schemaOf(f.Format)
-	return err
-}
-
-// schemaOf reads "format" as the schema that a runner takes: "" unconstrained, "null" any JSON, else a JSON Schema.
-func schemaOf(format json.RawMessage) (string, error) {
-	text := bytes.TrimSpace(format)
-	switch {
-	case len(text) == 0 || string(text) == "null" || string(text) == `""`:
-		return "", nil
-	case string(text) == `"json"`:
-		return "null", nil
-	case text[0] == '{':
-		return string(text), nil
-	}
-	return "", fault.New(fault.Invalid, "gateway.format", `format must be "json" or a JSON Schema object`)
-}
-
 // counters stand on the last line of an answer only. Ollama drops those that are zero; clients add them up, so here
 // they are always all there. Durations are nanoseconds.
 type counters struct {
@@ -136,7 +83,8 @@ type counters struct {
 	PromptEvalDuration time.Duration `json:"prompt_eval_duration"`
 	EvalCount          int           `json:"eval_count"`
 	EvalDuration       time.Duration `json:"eval_duration"`
-	Truncated          bool          `json:"truncated,omitempty"` // ours: a part of the prompt was left out
+	PromptCachedCount  int           `json:"prompt_cached_count,omitempty"` // ours: of prompt_eval_count, not read again (#14780)
+	Truncated          bool          `json:"truncated,omitempty"`           // ours: a part of the prompt was left out
 }
 
 // countersOf adds up a request. What took less than the clock can tell took a nanosecond: clients read 0 as "unknown".
@@ -144,7 +92,7 @@ func countersOf(total, load time.Duration, u runner.Usage, truncated bool) *coun
 	return &counters{
 		TotalDuration: max(total, 1), LoadDuration: max(load, 1),
 		PromptEvalCount: u.PromptTokens, PromptEvalDuration: max(u.PromptDuration, 1),
-		EvalCount: u.EvalTokens, EvalDuration: max(u.EvalDuration, 1),
+		EvalCount: u.EvalTokens, EvalDuration: max(u.EvalDuration, 1), PromptCachedCount: u.CachedTokens,
 		Truncated: truncated || u.Truncated,
 	}
 }

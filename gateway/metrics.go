@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sluice/fault"
+	"sluice/runner"
+)
+
+// maxModelLabels bounds how many models have series of their own: a label's values are never forgotten, and models come and
+// go. Those beyond it are counted together, as "other".
+const maxModelLabels = 200
+
+// metrics are the numbers of one server, in a registry of its own. A nil *metrics counts nothing.
+type metrics struct {
+	requests   *prometheus.CounterVec
+	seconds    *prometheus.HistogramVec
+	inFlight   prometheus.Gauge
+	tokens     *prometheus.CounterVec
+	drafts     *prometheus.CounterVec
+	firstToken *prometheus.HistogramVec
+	token      *prometheus.HistogramVec
+	answer     *prometheus.HistogramVec
+	serve      http.Handler
+
+	mu     sync.Mutex
+	models map[string]bool // that have series
+}
+
+func newMetrics(s *server) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &metrics{
+		requests: counter("sluice_http_requests_total", "Requests that were answered.", "route", "method", "code"),
+		seconds: histogram("sluice_http_request_seconds", "From a request's arrival to the last byte of its answer.",
+			[]float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}, "route"),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_http_requests_in_flight", Help: "Requests that are being answered, streams among them."}),
+		tokens: counter("sluice_tokens_total", "Tokens: of prompts that were read (prompt), of prompts that were still in the cache (cached), "+
+			"of answers (generated).", "model", "kind"),
+		drafts: counter("sluice_draft_tokens_total", "Tokens that were guessed ahead, and whether the model agreed.", "model", "result"),
+		firstToken: histogram("sluice_first_token_seconds", "From a request's arrival to the first token of its answer, loading included.",
+			[]float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}, "model"),
+		token: histogram("sluice_token_seconds", "Mean time of a token of one answer, after the first.",
+			[]float64{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28}, "model"),
+		answer: histogram("sluice_answer_seconds", "From a request's arrival to the end of its answer.",
+			[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}, "model"),
+		models: map[string]bool{},
+	}
+	registry := prometheus.NewRegistry()
+	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "Always 1; the version is in the label.",
+		ConstLabels: prometheus.Labels{"version": s.cfg.Version}})
+	version.Set(1)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version,
+		m.requests, m.seconds, m.inFlight, m.tokens, m.drafts, m.firstToken, m.token, m.answer, loadedModels{s})
+	m.serve = promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
+	return m
+}
+
+// metrics answers GET /metrics in Prometheus's text format. The names of models are in it, so that it asks of its caller
+// what /api/ps asks, and who may see only some models sees no numbers.
+func (s *server) metrics(c *gin.Context) {
+	if principal(c).Models != nil {
+		s.fail(c, fault.New(fault.Denied, "gateway.metrics", "this key is narrowed to some models, and the numbers tell of all of them"))
+		return
+	}
+	s.meters.serve.ServeHTTP(c.Writer, c.Request)
+}
+
+// methods that have a label of their own: a caller may send any word as a method.
+var methods = map[string]bool{"GET": true, "HEAD": true, "POST": true, "PUT": true, "PATCH": true, "DELETE": true, "OPTIONS": true}
+
+// middleware counts every request, those too that are refused. The route is its pattern, never the path that was sent.
+func (m *metrics) middleware() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if m == nil {
+			return
+		}
+		start := time.Now()
+		m.inFlight.Inc()
+		defer func() {
+			m.inFlight.Dec()
+			route, method := c.FullPath(), c.Request.Method
+			if route == "" {
+				route = "unknown"
+			}
+			if !methods[method] {
+				method = "other"
+			}
+			m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
+			m.seconds.WithLabelValues(route).Observe(time.Since(start).Seconds())
+		}()
+		c.Next()
+	}
+}
+
+// generated counts one answer, or the n answers of one request. firstToken and total are since the request's arrival;
+// firstToken is 0 when nothing was generated.
+func (m *metrics) generated(model string, u runner.Usage, firstToken, total time.Duration) {
+	if m == nil {
+		return
+	}
+	model = m.label(model)
+	m.count(model, "prompt", u.PromptTokens-u.CachedTokens)
+	m.count(model, "cached", u.CachedTokens)
+	m.count(model, "generated", u.EvalTokens)
+	if u.DraftTokens > 0 {
+		m.drafts.WithLabelValues(model, "accepted").Add(float64(max(u.AcceptedTokens, 0)))
+		m.drafts.WithLabelValues(model, "rejected").Add(float64(max(u.DraftTokens-u.AcceptedTokens, 0)))
+	}
+	if firstToken > 0 {
+		m.firstToken.WithLabelValues(model).Observe(firstToken.Seconds())
+	}
+	if u.EvalTokens > 1 && u.EvalDuration > 0 {
+		m.token.WithLabelValues(model).Observe(u.EvalDuration.Seconds() / float64(u.EvalTokens))
+	}
+	m.answer.WithLabelValues(model).Observe(total.Seconds())
+}
+
+// read counts tokens that were read without an answer: of embeddings and of reranking.
+func (m *metrics) read(model string, tokens int) {
+	if m != nil {
+		m.count(m.label(model), "prompt", tokens)
+	}
+}
+
+func (m *metrics) count(label, kind string, tokens int) {
+	if tokens > 0 {
+		m.tokens.WithLabelValues(label, kind).Add(float64(tokens))
+	}
+}
+
+// label is a model's name, or "other" once enough models have series.
+func (m *metrics) label(model string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.models[model] {
+		if len(m.models) >= maxModelLabels {
+			return "other"
+		}
+		m.models[model] = true
+	}
+	return model
+}
+
+// loadedModels asks the scheduler what is loaded, at each scrape: a model that is gone has no series left.
+type loadedModels struct{ s *server }
+
+var (
+	loadedDesc = prometheus.NewDesc("sluice_models_loaded", "Models that are loaded, or on the way in or out.", []string{"state"}, nil)
+	streamDesc = prometheus.NewDesc("sluice_model_requests_in_flight", "Requests that hold a lease on a loaded model.", []string{"model"}, nil)
+	bytesDesc  = prometheus.NewDesc("sluice_model_bytes", "Memory of a loaded model, as its runner measured it.", []string{"model", "place"}, nil)
+)
+
+// Describe is part of prometheus.Collector.
+func (loadedModels) Describe(ch chan<- *prometheus.Desc) {
+	ch <- loadedDesc
+	ch <- streamDesc
+	ch <- bytesDesc
+}
+
+// Collect is part of prometheus.Collector. When the scheduler does not answer, the series are missing rather than wrong.
+func (l loadedModels) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	loaded, err := l.s.cfg.Scheduler.Loaded(ctx)
+	if err != nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+	}
+	states := map[string]int{"loading": 0, "ready": 0, "draining": 0, "stopping": 0}
+	inFlight, gpu, cpu := map[string]int{}, map[string]uint64{}, map[string]uint64{}
+	for _, m := range loaded {
+		// A model may be there twice, one on its way out: a series must not.
+		name, r := m.Model.Name, m.Report
+		states[m.State]++
+		inFlight[name] += m.InFlight
+		all := r.WeightBytes + r.KVBytes + r.ComputeBytes
+		gpu[name] += min(r.GPUBytes, all)
+		cpu[name] += all - min(r.GPUBytes, all)
+	}
+	for state, n := range states {
+		gauge(loadedDesc, float64(n), state)
+	}
+	for name, n := range inFlight {
+		gauge(streamDesc, float64(n), name)
+		gauge(bytesDesc, float64(gpu[name]), name, "gpu")
+		gauge(bytesDesc, float64(cpu[name]), name, "cpu")
+	}
+}

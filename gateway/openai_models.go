@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"github.com/ollama/ollama/openai"
+	"github.com/ollama/ollama/types/model"
+
+	"sluice/models"
+)
+
+// openaiModels lists the installed models that the caller may use, newest first. data is never null.
+func (s *server) openaiModels(c *gin.Context) {
+	installed, err := s.cfg.Models.List()
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	list := openai.ListCompletion{Object: "list", Data: []openai.Model{}}
+	for _, m := range installed {
+		if mayUse(principal(c), m.Name) {
+			list.Data = append(list.Data, openaiModelOf(m, m.Name))
+		}
+	}
+	writeJSON(c, 200, list)
+}
+
+// openaiModel is one model. Its name may have slashes: the route takes all that is behind /v1/models/.
+func (s *server) openaiModel(c *gin.Context) {
+	name := strings.TrimPrefix(c.Param("model"), "/")
+	if name == "" {
+		s.openaiModels(c)
+		return
+	}
+	m, err := s.model(c, name)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	writeJSON(c, 200, openaiModelOf(m, name))
+}
+
+func openaiModelOf(m *models.Model, id string) openai.Model {
+	return openai.Model{Id: id, Object: "model", Created: m.ModifiedAt.Unix(), OwnedBy: model.ParseName(m.Name).Namespace}
+}
