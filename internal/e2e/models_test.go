@@ -5,37 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// The real Ollama Python client, with its own assertions about the wire: without a key, as Ollama's users have it, and
-// with an admin key, which changing models needs. Pulling comes with a later version.
-func TestOllamaPythonClient(t *testing.T) {
+// Changing models with a key, through the real Ollama client: here it needs an admin. TestRealClients has the rest.
+func TestOllamaPythonClientWithAKey(t *testing.T) {
 	python, err := need("SLUICE_TEST_PYTHON")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := map[string]struct {
-		env  []string
-		says string
-	}{
-		"without a key": {[]string{"SKIP=pull,create, copy,errors: an unknown,errors: bad input"}, " 23 passed, 0 failed,"},
-		"as an admin":   {[]string{"ONLY=create, copy,errors: an unknown,errors: bad input", "OLLAMA_API_KEY=" + adminKey}, " 3 passed, 0 failed,"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), python, filepath.Join("..", "..", "testdata", "clients", "ollama_python.py"))
-			cmd.Env = append(append(environment(), "GATEWAY_URL="+shared.url, "MODEL="+tiny, "EMBED_MODEL="+embedder, "TIMEOUT=400"), c.env...)
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), c.says) {
-				t.Errorf("%v, want%s in:\n%s", err, c.says, out)
-			}
-		})
-	}
+	env := []string{"GATEWAY_URL=" + shared.url, "MODEL=" + tiny, "EMBED_MODEL=" + embedder, "TIMEOUT=400",
+		"ONLY=create, copy,errors: an unknown,errors: bad input", "OLLAMA_API_KEY=" + adminKey}
+	checks(t, " 3 passed, 0 failed,", env, python, script("ollama_python.py"))
 }
 
 // kill -9 of the runner in mid-stream: an error line, the next request works, the gateway never stopped.

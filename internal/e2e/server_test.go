@@ -90,12 +90,11 @@ func start(home string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{home: home, bin: filepath.Join(bin, "sluice")}
 	fresh := false
 	if _, err := os.Stat(filepath.Join(home, "shop.duckdb")); err != nil {
 		fresh = true
 		shop := filepath.Join("..", "..", "testdata", "nl2sql", "shopdesk")
-		if out, err := exec.Command(s.bin, "load", filepath.Join(home, "shop.duckdb"), filepath.Join(shop, "schema.sql"), filepath.Join(shop, "data.sql")).CombinedOutput(); err != nil {
+		if out, err := exec.Command(filepath.Join(bin, "sluice"), "load", filepath.Join(home, "shop.duckdb"), filepath.Join(shop, "schema.sql"), filepath.Join(shop, "data.sql")).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("load: %w: %s", err, out)
 		}
 		settings := fmt.Sprintf("listen: 127.0.0.1:0\nhome: %[1]s\ndatabases:\n  shop: {kind: duckdb, path: shop.duckdb}\nlake:\n  connections:\n    local: {url: 'file://%[1]s/lake', write_allowlist: [exports/]}\n    closed: {url: 'file://%[1]s/closed'}\n", home)
@@ -103,8 +102,32 @@ func start(home string) (*server, error) {
 			return nil, err
 		}
 	}
+	s, err := launch(home)
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		for name, file := range map[string]string{
+			tiny: "smollm2-135m-instruct-q4_1.gguf", coder: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", embedder: "all-minilm-l6-v2",
+		} {
+			if out, err := s.command(adminKey, "create", name, "--from", filepath.Join(ggufs, file)); err != nil {
+				s.kill()
+				return nil, fmt.Errorf("create %s: %w: %s", name, err, out)
+			}
+		}
+	}
+	return s, nil
+}
+
+// launch starts a server with the settings that are in its home, and waits until it listens.
+func launch(home string, env ...string) (*server, error) {
+	bin, err := need("SLUICE_TEST_BIN")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{home: home, bin: filepath.Join(bin, "sluice")}
 	s.cmd = exec.Command(s.bin, "serve", "--config", filepath.Join(home, "sluice.yaml"))
-	s.cmd.Env = append(environment(), "SLUICE_ADMIN_KEY="+adminKey)
+	s.cmd.Env = append(environment(), append(env, "SLUICE_ADMIN_KEY="+adminKey)...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -135,16 +158,6 @@ func start(home string) (*server, error) {
 	case <-time.After(time.Minute):
 		s.kill()
 		return nil, fmt.Errorf("the server does not listen:\n%s", s.logText())
-	}
-	if fresh {
-		for name, file := range map[string]string{
-			tiny: "smollm2-135m-instruct-q4_1.gguf", coder: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", embedder: "all-minilm-l6-v2",
-		} {
-			if out, err := s.command(adminKey, "create", name, "--from", filepath.Join(ggufs, file)); err != nil {
-				s.kill()
-				return nil, fmt.Errorf("create %s: %w: %s", name, err, out)
-			}
-		}
 	}
 	return s, nil
 }
