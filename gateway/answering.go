@@ -55,6 +55,7 @@ type oneAnswer struct {
 	logprobs []api.Logprob   // of text that is held back
 	calls    int
 	reason   string // why it ended; "" it goes on
+	stop     string // the stop text that ended it
 }
 
 // generate runs the generation to its end.
@@ -99,7 +100,7 @@ func (a *answering) take(ch runner.Chunk) error {
 	if an.reason != "" { // it has ended: this chunk is the end of all
 		return nil
 	}
-	an.reason = reason
+	an.reason, an.stop = reason, ch.Stop
 	if a.context != nil {
 		an.raw.WriteString(ch.Text)
 	}
@@ -177,7 +178,7 @@ func (a *answering) ends(ctx context.Context) error {
 				return err
 			}
 		}
-		end := &turnEnd{reason: an.reason, called: an.calls > 0, cached: a.usage.CachedTokens,
+		end := &turnEnd{reason: an.reason, stop: an.stop, called: an.calls > 0, cached: a.usage.CachedTokens,
 			counters: countersOf(total, a.lease.LoadDuration(), a.usage, a.note != "")}
 		if a.context != nil {
 			var err error

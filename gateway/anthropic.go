@@ -65,7 +65,7 @@ func (s *server) anthropicMessages(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	msg := anthropicAnswer{ID: "msg_" + rand.Text(), Type: "message", Role: "assistant", Model: req.Model, Content: []any{}}
+	msg := anthropicAnswer{ID: "msg_" + rand.Text(), Type: "message", Role: "assistant", Model: req.Model, Content: []any{}, stops: req.StopSequences}
 	if !req.Stream {
 		if err := s.converse(c, d, msg.add); err != nil {
 			s.fail(c, err)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 	"github.com/ollama/ollama/api"
@@ -20,6 +21,8 @@ type anthropicAnswer struct {
 	StopReason   *string        `json:"stop_reason"`
 	StopSequence *string        `json:"stop_sequence"`
 	Usage        anthropicUsage `json:"usage"`
+
+	stops []string // the request's stop sequences
 }
 
 // anthropicUsage counts tokens. As at Anthropic, those that came from the cache are not among the input tokens.
@@ -81,8 +84,7 @@ func (m *anthropicAnswer) last() any {
 	return m.Content[len(m.Content)-1]
 }
 
-// end says why the answer ended and what it cost. Which of the stop sequences ended it is not known here, so that all of
-// them are "end_turn".
+// end says why the answer ended and what it cost. A stop text of the model's own is its way to end a turn.
 func (m *anthropicAnswer) end(e *turnEnd) {
 	reason := "end_turn"
 	switch {
@@ -90,6 +92,8 @@ func (m *anthropicAnswer) end(e *turnEnd) {
 		reason = "tool_use"
 	case e.reason == "length":
 		reason = "max_tokens"
+	case e.stop != "" && slices.Contains(m.stops, e.stop):
+		reason, m.StopSequence = "stop_sequence", &e.stop
 	}
 	m.StopReason = &reason
 	if e.counters != nil {

@@ -185,3 +185,27 @@ func TestAnAnswerInAnthropicsWords(t *testing.T) {
 		})
 	}
 }
+
+func TestAStopSequenceIsTold(t *testing.T) {
+	for name, row := range map[string]struct{ asked, ended, reason, sequence string }{
+		"the request's own":        {`["END","x"]`, "END", "stop_sequence", "END"},
+		"the model's own":          {`["END"]`, "<|im_end|>", "end_turn", ""},
+		"none, the model ended it": {`["END"]`, "", "end_turn", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.fake.stop = row.ended
+			for _, stream := range []string{"false", "true"} {
+				w := f.do(call{method: "POST", path: "/v1/messages", body: `{"model":"tiny","max_tokens":9,"stop_sequences":` + row.asked + `,"messages":[{"role":"user","content":"hi"}],"stream":` + stream + `}`})
+				wantStatus(t, w, 200)
+				want := `"stop_reason":"` + row.reason + `","stop_sequence":null`
+				if row.sequence != "" {
+					want = `"stop_reason":"` + row.reason + `","stop_sequence":"` + row.sequence + `"`
+				}
+				if !strings.Contains(w.Body.String(), want) {
+					t.Errorf("stream %s: want %s in %s", stream, want, w.Body)
+				}
+			}
+		})
+	}
+}

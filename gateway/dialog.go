@@ -50,6 +50,7 @@ type turn struct {
 // turnEnd is how an answer ended.
 type turnEnd struct {
 	reason   string // "stop", "length"; calls do not change it: each dialect has its own word for them
+	stop     string // the request's or the model's stop text that ended it; "" the model did
 	called   bool   // a tool was called
 	loaded   bool   // nothing was asked: the model was loaded ("load") or let go ("unload"), as reason says
 	counters *counters

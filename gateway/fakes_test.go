@@ -97,6 +97,7 @@ type fakeRunner struct {
 	hold     chan struct{}   // when set: after the first chunk it waits for this or for the end of ctx
 	nan      map[string]bool // texts whose embedding would hold a NaN: the engine refuses them
 	badAt    int             // the input whose vector holds a NaN all the same, counted from 1; 0 none
+	stop     string          // the stop text that every answer ends with
 	numCtx   int             // of every load; 0: what is asked for
 	lateDone bool            // the last chunk is one of its own, as of an engine that ends all answers at once
 	special  int             // tokens that Tokenize puts around a text where that is asked for
@@ -187,7 +188,7 @@ func (f *fakeRunner) Generate(ctx context.Context, req runner.GenerateRequest, e
 				}
 			} else {
 				left--
-				ch.DoneReason = reasons[i]
+				ch.DoneReason, ch.Stop = reasons[i], f.stop
 				if left == 0 && !f.lateDone {
 					ch.Done, ch.Usage = true, usage
 				}

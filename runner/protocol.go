@@ -126,6 +126,7 @@ type Chunk struct {
 	Logprobs   []Logprob  `json:"logprobs,omitempty"` // of the tokens drawn since the answer's last chunk
 	Done       bool       `json:"done,omitempty"`
 	DoneReason string     `json:"done_reason,omitempty"` // stop, length
+	Stop       string     `json:"stop,omitempty"`        // with reason stop: the request's stop text that ended it; "" the model ended it
 	Usage      *Usage     `json:"usage,omitempty"`
 	Error      *WireError `json:"error,omitempty"`
 }

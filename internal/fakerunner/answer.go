@@ -169,7 +169,7 @@ func (a *answer) step(s script, req runner.GenerateRequest, usage *runner.Usage)
 	if req.Logprobs {
 		a.logprobs = append(a.logprobs, logprob(word, req.TopLogprobs))
 	}
-	if _, stop := cut(a.text.String(), req.Stop); stop {
+	if _, stop := cut(a.text.String(), req.Stop); stop != "" {
 		a.reason = "stop"
 	}
 	return nil
@@ -178,10 +178,10 @@ func (a *answer) step(s script, req runner.GenerateRequest, usage *runner.Usage)
 // chunk takes what may be sent: all that cannot be the beginning of a stop text, and all that is left at the end.
 func (a *answer) chunk(req runner.GenerateRequest) runner.Chunk {
 	safe, stop := cut(a.text.String(), req.Stop)
-	if a.reason != "" && !stop {
+	if a.reason != "" && stop == "" {
 		safe = a.text.Len()
 	}
-	c := runner.Chunk{Index: a.index, DoneReason: a.reason}
+	c := runner.Chunk{Index: a.index, DoneReason: a.reason, Stop: stop}
 	if safe > a.sent {
 		c.Text, a.sent = a.text.String()[a.sent:safe], safe
 	}
@@ -235,15 +235,15 @@ func (f *fake) read(prompt string, images int, truncate bool) (runner.Usage, err
 }
 
 // cut says how much of a text may be sent: up to the earliest stop string, or up to what may become one.
-func cut(text string, stops []string) (safe int, stop bool) {
+func cut(text string, stops []string) (safe int, stop string) {
 	safe = len(text)
 	for _, s := range stops {
-		if i := strings.Index(text, s); i >= 0 && s != "" && (i < safe || !stop) {
-			safe, stop = i, true
+		if i := strings.Index(text, s); i >= 0 && s != "" && (i < safe || stop == "") {
+			safe, stop = i, s
 		}
 	}
 	for _, s := range stops {
-		for n := len(s) - 1; n > 0 && !stop; n-- {
+		for n := len(s) - 1; n > 0 && stop == ""; n-- {
 			if strings.HasSuffix(text, s[:n]) {
 				safe = min(safe, len(text)-n)
 				break

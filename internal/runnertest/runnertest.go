@@ -163,8 +163,8 @@ func (s *suite) stop(t *testing.T) {
 	req := Request(prompt, 10)
 	req.Stop = []string{"never in it", stop}
 	text, last := Answer(t, s.p, req)
-	if text != full[:at] || last.DoneReason != "stop" {
-		t.Errorf("stop %q in %q gave %q, done %s", stop, full, text, last.DoneReason)
+	if text != full[:at] || last.DoneReason != "stop" || last.Stop != stop {
+		t.Errorf("stop %q in %q gave %q, done %s, stopped by %q", stop, full, text, last.DoneReason, last.Stop)
 	}
 }
 

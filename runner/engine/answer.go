@@ -11,7 +11,8 @@ import (
 type answer struct {
 	stops [][]byte
 	held  []byte
-	sent  int // bytes of the pieces that were let go
+	sent  int    // bytes of the pieces that were let go
+	stop  string // the stop string that was reached
 }
 
 func newAnswer(stops []string) *answer {
@@ -31,7 +32,7 @@ func (a *answer) add(piece string) (text string, stopped bool) {
 	at := -1
 	for _, s := range a.stops {
 		if i := bytes.Index(a.held, s); i >= 0 && (at < 0 || i < at) {
-			at = i
+			at, a.stop = i, string(s)
 		}
 	}
 	if at >= 0 {

@@ -346,7 +346,7 @@ func (l *moduleLoop) finish(a *moduleAnswer, reason string) { l.finishWith(a, a.
 
 func (l *moduleLoop) finishWith(a *moduleAnswer, text, reason string) {
 	a.group.left--
-	last := runner.Chunk{Index: a.index, Text: text, Logprobs: a.pick.told(), DoneReason: reason, Done: a.group.left == 0}
+	last := runner.Chunk{Index: a.index, Text: text, Logprobs: a.pick.told(), DoneReason: reason, Stop: a.answer.stop, Done: a.group.left == 0}
 	if last.Done {
 		if !a.group.read.IsZero() {
 			a.group.usage.EvalDuration = time.Since(a.group.read)

@@ -196,7 +196,7 @@ func (g *generation) end(reason string) { g.endWith(g.answer.rest(), reason) }
 func (g *generation) endWith(text, reason string) {
 	g.ended = reason
 	g.group.left--
-	last := runner.Chunk{Index: g.index, Text: text, Logprobs: g.takeLogprobs(), DoneReason: reason, Done: g.group.left == 0}
+	last := runner.Chunk{Index: g.index, Text: text, Logprobs: g.takeLogprobs(), DoneReason: reason, Stop: g.answer.stop, Done: g.group.left == 0}
 	if last.Done {
 		g.group.usage.EvalDuration = time.Since(g.group.read)
 		last.Usage = &g.group.usage
