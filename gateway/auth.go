@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -17,6 +19,16 @@ const principalKey = "sluice.principal"
 func principal(c *gin.Context) access.Principal {
 	who, _ := c.Value(principalKey).(access.Principal)
 	return who
+}
+
+// wordOf is for whom a prompt is computed, as a word that tells a runner nothing else: what one has had computed must not
+// show in the counts and times of another. It stands for the key, not only its owner: one owner's keys are narrowed for
+// different people and programs. "" is nobody, who share theirs.
+func wordOf(who access.Principal) string {
+	if who.KeyID == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(who.Owner+"\x00"+who.KeyID)))
 }
 
 // allow lets a request pass that its route's class permits.

@@ -73,7 +73,7 @@ func (s *server) converse(c *gin.Context, d dialog, emit func(turn) error) (err 
 	if bound {
 		fit.prompt = reading.Open(m, conv, fit.prompt)
 	}
-	what := scheduler.Completion{Prompt: fit.prompt.Text, Images: fit.prompt.Images, Options: opts, Schema: schema, Grammar: grammar,
+	what := scheduler.Completion{Prompt: fit.prompt.Text, Owner: wordOf(principal(c)), Images: fit.prompt.Images, Options: opts, Schema: schema, Grammar: grammar,
 		Logprobs: d.logprobs, TopLogprobs: d.topLogprobs, N: d.n, Truncate: d.truncate, Shift: d.shift}
 	readers := make([]*reading.Reader, max(1, d.n))
 	for i := range readers {

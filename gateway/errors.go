@@ -78,10 +78,11 @@ func (s *server) failStatus(c *gin.Context, status int, err error) {
 		if d == openaiDialect && c.FullPath() != "" { // what these routes do not find is a model
 			f.Kind = modelNotFound
 		}
-	case fault.Busy:
-		c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(f.RetryAfter.Seconds())))))
 	case fault.Unauthenticated:
 		c.Header("WWW-Authenticate", `Bearer realm="sluice"`)
+	}
+	if f.Code == fault.Busy || f.RetryAfter > 0 { // a model that cannot be loaded is Invalid, and not tried again before that
+		c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(f.RetryAfter.Seconds())))))
 	}
 	writeJSON(c, status, errorBody(d, status, f, requestIDOf(c)))
 	c.Abort()

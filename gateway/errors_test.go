@@ -85,6 +85,18 @@ func TestBusySaysWhenToTryAgain(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotTriedAgainYetSaysWhen, too: a model that could not be loaded is no Busy.
+func TestWhatIsNotTriedAgainYetSaysWhen(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "", 1500 * time.Millisecond: "2"} {
+		w := failing("/v1/chat/completions", func(c *gin.Context) {
+			newServer(Config{}).fail(c, &fault.Error{Code: fault.Invalid, Msg: "the model could not be loaded", RetryAfter: d})
+		})
+		if w.Code != 400 || w.Header().Get("Retry-After") != want {
+			t.Errorf("%s: %d, Retry-After %q", d, w.Code, w.Header().Get("Retry-After"))
+		}
+	}
+}
+
 func TestUnknownRoutesAndMethodsAreJSON(t *testing.T) {
 	f := newFixture(t, nil)
 	for name, row := range map[string]struct {

@@ -70,7 +70,7 @@ func (s *server) completeText(c *gin.Context, t textRequest, emit func(turn) err
 			after = run.readers[0].After()
 		}
 	}
-	what := scheduler.Completion{Prompt: fit.prompt.Text, Images: fit.prompt.Images, Options: opts, Schema: ask.schema, Grammar: ask.grammar, After: after,
+	what := scheduler.Completion{Prompt: fit.prompt.Text, Owner: wordOf(principal(c)), Images: fit.prompt.Images, Options: opts, Schema: ask.schema, Grammar: ask.grammar, After: after,
 		Logprobs: t.logprobs, TopLogprobs: t.topLogprobs, N: t.n, Truncate: t.truncate, Shift: t.shift}
 	if !t.raw {
 		// the old way to go on with a conversation: the next request sends this list back

@@ -15,7 +15,7 @@ import (
 
 // A template is a program, and models come from strangers: sixty {{range}} in each other are 2^60 steps that write nothing,
 // and a few {{print}} double a text past any memory. So the loops and templates of a program count their steps, and its
-// functions the text that they make; both end with an error. A rendering of a thousand turns needs a hundredth of this.
+// functions the text that they make or compare; all end with an error. A rendering of a thousand turns needs a hundredth of this.
 const (
 	maxSteps    = 4_000_000 // nodes of the template that are run
 	maxMade     = 32 << 20  // bytes that functions make
@@ -73,7 +73,7 @@ func (b *budget) funcs() texttemplate.FuncMap {
 			return f(args...), nil
 		}
 	}
-	return texttemplate.FuncMap{
+	all := texttemplate.FuncMap{
 		"sluiceLoop": b.loop,
 		"sluiceStep": func(nodes int) (string, error) { return "", b.step(nodes + 1) },
 		"print":      text(fmt.Sprint),
@@ -97,6 +97,8 @@ func (b *budget) funcs() texttemplate.FuncMap {
 			return s, b.make(len(s))
 		},
 	}
+	b.compares(all)
+	return all
 }
 
 func sizeOf(v any) int {

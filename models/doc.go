@@ -23,7 +23,7 @@
 //	messages to a prompt, images, renderers   prompt.go; /api/generate's: generation.go
 //	thinking: when, between which tags        think.go
 //	running a template                        render.go, tooltext.go
-//	what a hostile template may not do        budget.go; one in a request: untrusted.go
+//	what a hostile template may not do        budget.go, compare.go; one in a request: untrusted.go
 //	options, their types and defaults         options.go
 //	Modelfile and parameters as text          modelfile.go
 //	models.yaml, the default model of a role  catalogue.go

@@ -14,6 +14,7 @@
 //
 //	settings and their defaults       config.go
 //	who is next, who is evicted       policy.go   pure, table-tested
+//	pauses after a load that failed   brake.go    pure, table-tested
 //	a runner's life as a table        state.go    drawn in testdata/states.golden
 //	queue, keep-alive, leases         loop.go     the owner
 //	starting, loading, watching       life.go

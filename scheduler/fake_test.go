@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"sluice/fault"
 	"sluice/models"
 	"sluice/runner"
 )
@@ -25,6 +27,7 @@ type plan struct {
 	took time.Duration
 	tick time.Duration // progress is reported so often; 0: never
 	fail string
+	dies string        // the signal that ends it instead of the load
 	stop time.Duration // how long it takes to end
 	tune time.Duration // how long it takes until it computes with another number of threads
 	gpu  bool
@@ -118,6 +121,13 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	for {
 		select {
 		case <-end:
+			if f.plan.dies != "" {
+				f.end("crashed", errors.New(f.plan.dies))
+				return runner.LoadReport{}, fault.Wrap(&runner.ExitError{Signal: f.plan.dies, Code: -1}, fault.Busy, "runner", "the next request loads the model again")
+			}
+			if text, ok := strings.CutPrefix(f.plan.fail, "refused: "); ok {
+				return runner.LoadReport{}, fault.New(fault.Invalid, "engine", "%s", text)
+			}
 			if f.plan.fail != "" {
 				return runner.LoadReport{}, errors.New(f.plan.fail)
 			}

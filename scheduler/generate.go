@@ -11,6 +11,7 @@ import (
 type Completion struct {
 	Prompt      string
 	Options     models.Options
+	Owner       string // for whom it is computed, as runner.GenerateRequest has it
 	Images      [][]byte
 	Schema      string // JSON Schema of the answer; "null" any JSON; "" unconstrained
 	Grammar     string // GBNF; not together with Schema
@@ -28,7 +29,7 @@ type Completion struct {
 func (l *Lease) Generate(ctx context.Context, c Completion, emit func(runner.Chunk) error) error {
 	o := c.Options
 	return l.runner.Generate(ctx, runner.GenerateRequest{
-		Prompt: c.Prompt, Images: c.Images, Schema: c.Schema, Grammar: c.Grammar, After: c.After,
+		Prompt: c.Prompt, Owner: c.Owner, Images: c.Images, Schema: c.Schema, Grammar: c.Grammar, After: c.After,
 		Logprobs: c.Logprobs, TopLogprobs: c.TopLogprobs, N: c.N, Draft: draft(c), Truncate: c.Truncate, Shift: c.Shift,
 		NumPredict: numPredict(o.NumPredict, l.report.NumCtx), NumKeep: o.NumKeep, Stop: o.Stop,
 		Sampling: runner.Sampling{

@@ -24,7 +24,7 @@ func (r *recording) Generate(_ context.Context, req runner.GenerateRequest, emit
 func TestEveryOptionReachesTheRunner(t *testing.T) {
 	r := &recording{}
 	lease := &Lease{runner: r, report: runner.LoadReport{NumCtx: 100}}
-	c := Completion{Prompt: "p", Images: [][]byte{{1}, {2, 3}}, Schema: "null", Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, Truncate: true, Options: models.Options{
+	c := Completion{Prompt: "p", Owner: "o", Images: [][]byte{{1}, {2, 3}}, Schema: "null", Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, Truncate: true, Options: models.Options{
 		NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Temperature: 0.1, TopK: 2, TopP: 0.3, MinP: 0.4, TypicalP: 0.5, RepeatLastN: 6,
 		RepeatPenalty: 0.7, PresencePenalty: 0.8, FrequencyPenalty: 0.9, Seed: 10,
 	}}
@@ -32,7 +32,7 @@ func TestEveryOptionReachesTheRunner(t *testing.T) {
 	if err := lease.Generate(t.Context(), c, func(ch runner.Chunk) error { text += ch.Text; return nil }); err != nil || text != "yes" {
 		t.Fatalf("%q, %v", text, err)
 	}
-	want := runner.GenerateRequest{Prompt: "p", Images: [][]byte{{1}, {2, 3}}, Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Schema: "null", Truncate: true, Sampling: runner.Sampling{
+	want := runner.GenerateRequest{Prompt: "p", Owner: "o", Images: [][]byte{{1}, {2, 3}}, Grammar: "g", After: "a", Logprobs: true, TopLogprobs: 11, N: 12, Draft: runner.DraftExpect, NumPredict: 17, NumKeep: 5, Stop: []string{"END"}, Schema: "null", Truncate: true, Sampling: runner.Sampling{
 		Temperature: 0.1, TopK: 2, TopP: 0.3, MinP: 0.4, TypicalP: 0.5, RepeatLastN: 6, RepeatPenalty: 0.7, PresencePenalty: 0.8, FrequencyPenalty: 0.9, Seed: 10}}
 	if !reflect.DeepEqual(r.got, want) {
 		t.Errorf("got  %+v\nwant %+v", r.got, want)

@@ -64,7 +64,7 @@ func (in *instance) seen() State {
 func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadRequest) {
 	r, report, err := s.loadModel(ctx, in.model.Name, req)
 	if err != nil {
-		s.tell(func(l *loop) { l.loadFailed(in, err) })
+		s.tell(func(l *loop) { l.loadFailed(in, err, r != nil) })
 		if r != nil {
 			s.stopRunner(in, r)
 		}
@@ -91,12 +91,14 @@ func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadReque
 }
 
 // loadModel starts a runner and loads the model into it. The runner is given with an error too, when there is one to stop.
+// What the error says to callers does not name the model: the name is that of the first who asked, and others, who know the
+// file by another name and may not know this one, get the error too.
 func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadRequest) (Runner, runner.LoadReport, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := &fault.Error{
 		Code: fault.Busy, Op: "scheduler.load", RetryAfter: retryAfter,
-		Msg: fmt.Sprintf("loading %s made no progress for %s", name, s.cfg.LoadTimeout),
+		Msg: fmt.Sprintf("loading the model made no progress for %s", s.cfg.LoadTimeout),
 	}
 	timer := time.AfterFunc(s.cfg.LoadTimeout, func() { cancel(stalled) })
 	defer timer.Stop()
@@ -104,7 +106,7 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // why it was given up says more than that it was
 		}
-		return fmt.Errorf("scheduler: loading %s: %w", name, loadDeath(name, err))
+		return fmt.Errorf("scheduler: loading %s: %w", name, loadDeath(err))
 	}
 	r, err := s.cfg.Start(ctx)
 	if err != nil {
@@ -124,7 +126,7 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 }
 
 // loadDeath says of a runner that died while it loaded what that means for who asked. Other errors stay as they are.
-func loadDeath(name string, err error) error {
+func loadDeath(err error) error {
 	var exit *runner.ExitError
 	if !errors.As(err, &exit) {
 		return err
@@ -132,13 +134,13 @@ func loadDeath(name string, err error) error {
 	f := &fault.Error{Op: "scheduler.load", Err: err}
 	if exit.Signal == syscall.SIGKILL.String() {
 		f.Code, f.RetryAfter = fault.Busy, retryAfter
-		f.Msg = fmt.Sprintf("%s could not be loaded: the system killed its process, most likely because memory ran out; "+
-			"use a smaller num_ctx or a smaller model, or free memory", name)
+		f.Msg = "the model could not be loaded: the system killed its process, most likely because memory ran out; " +
+			"use a smaller num_ctx or a smaller model, or free memory"
 		return f
 	}
 	f.Code = fault.Invalid // the same file crashes it the next time too
-	f.Msg = fmt.Sprintf("%s could not be loaded: the engine crashed on it (%s); its file is damaged or of a kind that the engine "+
-		"cannot run, or memory ran out; the server's log has the engine's last lines", name, exit.Reason())
+	f.Msg = fmt.Sprintf("the model could not be loaded: the engine crashed on it (%s); its file is damaged or of a kind that the engine "+
+		"cannot run, or memory ran out; the server's log has the engine's last lines", exit.Reason())
 	return f
 }
 

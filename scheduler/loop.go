@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -48,6 +47,7 @@ type loop struct {
 	s       *Scheduler
 	cfg     Config
 	runners map[string]*instance              // by model file; none is gone
+	failed  map[string]*failure               // by model file: not to be loaded again at once
 	idle    *simplelru.LRU[string, *instance] // ready without a lease, in the order of use
 	queue   []*waiter                         // in the order of arrival
 	lives   sync.WaitGroup
@@ -59,7 +59,7 @@ func newLoop(s *Scheduler) (*loop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	return &loop{s: s, cfg: s.cfg, runners: map[string]*instance{}, idle: idle}, nil
+	return &loop{s: s, cfg: s.cfg, runners: map[string]*instance{}, failed: map[string]*failure{}, idle: idle}, nil
 }
 
 // run answers until ctx has ended and every runner is gone.
@@ -182,18 +182,9 @@ func (l *loop) loaded(in *instance, r Runner, report runner.LoadReport) {
 	if report.Parallel > 0 {
 		in.slots = report.Parallel
 	}
+	l.healed(in)
 	l.move(in, LoadDone, "")
 	l.becomesIdle(in)
-}
-
-// loadFailed gives the error to all who wait for the model. The next request tries again.
-func (l *loop) loadFailed(in *instance, err error) {
-	if in.state != Loading {
-		return
-	}
-	l.cfg.Log.Error("a model could not be loaded", "model", in.model.Name, "error", err)
-	l.move(in, Failed, err.Error())
-	l.refuse(func(w *waiter) bool { return w.path == in.path }, err)
 }
 
 // exited notes that a runner's process has ended; err says why when nobody asked it to.
@@ -220,6 +211,10 @@ func (l *loop) refuse(match func(*waiter) bool, err error) {
 func (l *loop) arrive(w *waiter) {
 	if l.closing {
 		w.answer(answer{err: errStopped()})
+		return
+	}
+	if err := l.braked(w); err != nil {
+		w.answer(answer{err: err})
 		return
 	}
 	in := l.runners[w.path]
@@ -392,6 +387,3 @@ func (l *loop) snapshot() []Loaded {
 	})
 	return out
 }
-
-// onBug is told what cannot happen. In production that is a line in the log; the tests make it a panic.
-var onBug = func(err error) { slog.Error("a bug", "error", err) }

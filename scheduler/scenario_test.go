@@ -22,8 +22,9 @@ import (
 // TestScenarios plays testdata/scenario-*.txt. Time is synctest's, so the times in the files are exact. The commands:
 //
 //	new max-loaded=1 …           a scheduler; durations and numbers as in Config, but parallel=1; with threads=… they are told
-//	model NAME load=2s fail=…    how a model behaves
-//	lease ID NAME ctx=… keep=…   asks for a lease, in the background
+//	model NAME load=2s fail=…    how a model behaves; dies=SIGNAL instead of fail: as a process
+//	start fails, start works     whether runners can be started
+//	lease ID NAME ctx=… keep=…   asks for a lease, in the background; as=ALIAS: by another name of the same file
 //	release ID, cancel ID        ends a lease, or a wait
 //	sleep 5s, ps, crash NAME, unload NAME, shutdown
 //
@@ -149,11 +150,16 @@ func (s *scenario) do(t *testing.T, d *datadriven.TestData, line string) {
 	case "model":
 		s.world.mu.Lock()
 		s.world.plans[args[0]] = plan{
-			took: duration(opts["load"]), tick: duration(opts["tick"]), stop: duration(opts["stop"]), tune: duration(opts["tune"]), gpu: opts["gpu"] != "", fail: strings.ReplaceAll(opts["fail"], "_", " "),
+			took: duration(opts["load"]), tick: duration(opts["tick"]), stop: duration(opts["stop"]), tune: duration(opts["tune"]), gpu: opts["gpu"] != "", dies: opts["dies"], fail: strings.ReplaceAll(opts["fail"], "_", " "),
 		}
+		s.world.mu.Unlock()
+	case "start":
+		s.world.mu.Lock()
+		s.world.startErr = map[string]error{"fails": errors.New("no process"), "works": nil}[args[0]]
 		s.world.mu.Unlock()
 	case "lease":
 		want := Want{Model: testModel(args[1], 32768), Options: options(number("ctx"))}
+		want.Model.Name = cmp.Or(opts["as"], want.Model.Name)
 		if text, ok := opts["keep"]; ok {
 			v := duration(text)
 			want.KeepAlive = &v

@@ -1,5 +1,7 @@
 package scheduler
 
+import "log/slog"
+
 // State is where a runner is in its life.
 type State int
 
@@ -46,3 +48,7 @@ var next = map[State]map[Event]State{
 	Stopping: {Exited: Gone},
 	Gone:     {},
 }
+
+// onBug is told what cannot happen, such as a move that is not in the table. In production that is a line in the log; the tests
+// make it a panic.
+var onBug = func(err error) { slog.Error("a bug", "error", err) }

@@ -10,7 +10,7 @@ import (
 // Runners that compute on the same cores must share them. Their threads wait for each other at barriers without ever
 // yielding, hundreds of times per token: with more threads than cores, each waits out the time slices of others, and two
 // models that write 25 and 75 tokens a second alone write 0.3 and 0.6 together. With the cores divided they write 13 and 46
-// (the reference's engine.md, §6). So the owner gives each runner that computes its share, and changes it whenever one begins
+// (measured, two cores). So the owner gives each runner that computes its share, and changes it whenever one begins
 // or ends.
 
 const (

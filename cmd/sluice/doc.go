@@ -7,6 +7,7 @@
 //	what starts, in what order, and stops    serve.go
 //	the interfaces that rooms state          wire.go
 //	talking to a server                      client.go
+//	what libraries may log                   strangers.go
 //	exit codes and error texts               main.go
 //	a command                                the file of its name
 package main

@@ -88,7 +88,7 @@ func newServer(ctx context.Context, cfg *config.Config) (*server, error) {
 		return nil, err
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	slog.SetDefault(log)
+	setDefaultLog(log)
 	s := &server{cfg: cfg, log: log, sources: map[string]*database.Source{}}
 	if err := s.start(ctx); err != nil {
 		s.close()

@@ -126,6 +126,9 @@ func recorder(s *store.Store) func(context.Context, agent.Record) error {
 	}
 }
 
+// agentOwner is for whom the agent's prompts are computed: who asked is not known here. The gateway's words are longer.
+const agentOwner = "agent"
+
 // completer gives the agent its model: the scheduler's lease, the model's own prompt template.
 type completer struct {
 	models    *models.Store
@@ -162,7 +165,7 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	defer lease.Release()
 	var text strings.Builder
 	// A schema that does not fit is refused, not truncated: cut, it would be a question about other tables.
-	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt.Text, Options: opts}, func(ch runner.Chunk) error {
+	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt.Text, Owner: agentOwner, Options: opts}, func(ch runner.Chunk) error {
 		text.WriteString(ch.Text)
 		return nil
 	})

@@ -88,7 +88,7 @@ func TestTheCompleterKeepsTheModelsOwnStops(t *testing.T) {
 		if err != nil || text != "SELECT 1" {
 			t.Fatalf("%q, %v", text, err)
 		}
-		if !slices.Equal(r.got.Stop, []string{"<|own|>", ";"}) || r.got.NumPredict != want || r.got.Truncate || r.got.Sampling.Seed != 5 || r.got.Sampling.Temperature != 0 {
+		if !slices.Equal(r.got.Stop, []string{"<|own|>", ";"}) || r.got.NumPredict != want || r.got.Truncate || r.got.Sampling.Seed != 5 || r.got.Sampling.Temperature != 0 || r.got.Owner != "agent" {
 			t.Errorf("with %d tokens at most: %+v", max, r.got)
 		}
 	}

@@ -43,7 +43,7 @@ func FuzzReader(f *testing.F) {
 		in := modes[int(mode)%len(modes)]
 		whole := read(t, in.m, in.c, answer)
 		pieces, n := []string{}, int(cut)
-		for rest := answer; rest != ""; n = n*7 + 3 {
+		for rest := answer; rest != ""; n = (n*7 + 3) % 1009 {
 			size := min(len(rest), n%23+1)
 			pieces, rest = append(pieces, rest[:size]), rest[size:]
 		}
