@@ -105,6 +105,7 @@ type GenerateRequest struct {
 	TopLogprobs int      `json:"top_logprobs,omitempty"` // 0..20 alternatives for each token
 	N           int      `json:"n,omitempty"`            // answers from one reading of the prompt; 0 is 1
 	Draft       Draft    `json:"draft,omitempty"`
+	Owner       string   `json:"owner,omitempty"` // opaque: whose request it is; Usage.CachedTokens tells of what the same owner had read. "" nobody
 	Sampling    Sampling `json:"sampling"`
 }
 

@@ -20,7 +20,8 @@
 //	guessing what repeats, when it pays        draft.go
 //	stop strings, whole UTF-8 characters       answer.go
 //	vectors                                    embed.go; models that pool over a batch: pooled.go
-//	what a prompt is read as                   inputs.go; images: images.go
+//	what a prompt is read as                   inputs.go; images: images.go; their projectors: projector.go
+//	texts that C could not tokenize whole      longruns.go
 //	parameters, bytes reported                 load.go; adapters: lora.go
 //	what a file says, and what would abort     gguf.go
 //	scores of pairs                            rerank.go

@@ -43,6 +43,8 @@ type loaded struct {
 	encoder  bool // its tokens look both ways: it has no cache
 	reranks  bool // its one "vector" is the score of a pair of texts
 	addsBOS  bool
+	splits   bool            // texts are split by a regular expression: see longestRun
+	specials func() []string // texts of the special tokens
 
 	vision      bool // it takes images
 	wholeImages bool // the rows of an image look at each other, and must be in one batch
@@ -171,7 +173,7 @@ func newGenerations(ctx context.Context, m *loaded, req runner.GenerateRequest, 
 			params.seed += uint32(i)
 		}
 		answers[i] = &generation{
-			ctx: ctx, group: all, out: out, index: i, model: m, prompt: p.inputs, keep: p.keep, limit: limit, shift: req.Shift,
+			ctx: ctx, group: all, out: out, index: i, model: m, prompt: p.inputs, owner: req.Owner, keep: p.keep, limit: limit, shift: req.Shift,
 			params: params, binding: binding{gbnf: gbnf, after: req.After}, top: top, draft: req.Draft, stops: req.Stop,
 		}
 	}

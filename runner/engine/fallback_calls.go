@@ -96,7 +96,7 @@ func (m *module) answers(ctx context.Context, req runner.GenerateRequest, gbnf s
 		}
 		all.usage.PromptTokens, all.usage.Truncated = len(inputs), truncated
 		out = append(out, &moduleAnswer{
-			ctx: ctx, group: all, index: i, prompt: inputs, images: images, keep: keep, limit: limit, shift: req.Shift,
+			ctx: ctx, group: all, index: i, prompt: inputs, owner: req.Owner, images: images, keep: keep, limit: limit, shift: req.Shift,
 			pick: pick, answer: newAnswer(req.Stop),
 		})
 	}
@@ -229,6 +229,9 @@ func (m *module) Tokenize(_ context.Context, text string, special bool) ([]int, 
 func (m *module) encode(text string, special bool) ([]int, error) {
 	if text == "" && !special {
 		return []int{}, nil
+	}
+	if strings.Contains(m.facts.arch, "bert") { // those that have WordPiece
+		text = cutWords(text, longestWord)
 	}
 	ids, err := m.tokens.Encode(text, special)
 	if err != nil {

@@ -91,7 +91,7 @@ func (m *module) Load(ctx context.Context, req runner.LoadRequest, progress func
 	if err != nil {
 		return report, fmt.Errorf("engine: %w", err)
 	}
-	l := &moduleLoop{module: m, cache: cache, cached: m.model.Config().Cache != nil, free: m.parallel}
+	l := &moduleLoop{module: m, cache: cache, cached: m.model.Config().Cache != nil, free: m.parallel, owners: map[*ollamarunner.InputCacheSlot]string{}}
 	for _, n := range []int{m.batch, 1} {
 		if err := l.reserve(n); err != nil {
 			return report, fmt.Errorf("engine: %w", err)

@@ -19,8 +19,9 @@ import (
 type moduleLoop struct {
 	*module
 	cache  *ollamarunner.InputCache
-	cached bool // the model has a cache; without one, each batch holds a whole input
-	free   int  // sequences without an answer
+	cached bool                                    // the model has a cache; without one, each batch holds a whole input
+	free   int                                     // sequences without an answer
+	owners map[*ollamarunner.InputCacheSlot]string // whose prompt each was last given
 
 	queue   []*moduleAnswer // wait for a sequence
 	running []*moduleAnswer // oldest first
@@ -32,6 +33,7 @@ type moduleAnswer struct {
 	group  *group
 	index  int
 	prompt []*modelinput.Input
+	owner  string
 	images *moduleImages
 	keep   int
 	limit  int
@@ -138,6 +140,7 @@ func (l *moduleLoop) admit() {
 	for l.free > 0 && len(l.queue) > 0 {
 		a := l.queue[0]
 		l.queue = l.queue[1:]
+		own := l.known(a)
 		slot, left, err := l.cache.LoadCacheSlot(a.prompt, a.embedded == nil)
 		if err != nil {
 			l.end(a, err)
@@ -148,10 +151,28 @@ func (l *moduleLoop) admit() {
 		slot.Inputs = append([]*modelinput.Input(nil), slot.Inputs...)
 		a.slot, a.left, a.began = slot, left, time.Now()
 		if a.index == 0 {
-			a.group.usage.CachedTokens = len(slot.Inputs)
+			a.group.usage.CachedTokens = min(len(slot.Inputs), own)
 		}
+		l.owners[slot] = a.owner
 		l.running = append(l.running, a)
 	}
+}
+
+// known is how many of an answer's inputs its owner may be told are cached: see known in slots.go.
+func (l *moduleLoop) known(a *moduleAnswer) int {
+	own := 0
+	for slot, owner := range l.owners {
+		if owner != a.owner {
+			continue
+		}
+		n := 0
+		for n < len(slot.Inputs) && n < len(a.prompt) &&
+			slot.Inputs[n].Token == a.prompt[n].Token && slot.Inputs[n].MultimodalHash == a.prompt[n].MultimodalHash {
+			n++
+		}
+		own = max(own, n)
+	}
+	return own
 }
 
 // step computes one batch, and says whether there was something to compute.

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"image"
+	"strings"
 	"sync"
 	"testing"
 
@@ -130,5 +131,12 @@ func TestCutsSpareImages(t *testing.T) {
 		if err != nil || len(got) != row.want || cut != (len(row.inputs) > 10) {
 			t.Errorf("%s: %d inputs, cut %t, %v; want %d", name, len(got), cut, err, row.want)
 		}
+	}
+}
+
+func TestFallbackEndsAnAnswerWhoseGrammarIsSlow(t *testing.T) {
+	p := &modulePick{slow: true}
+	if _, err := p.bound([]float32{1}); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "too many ways") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/ollama/ollama/llama"
 	ollamacommon "github.com/ollama/ollama/runner/common"
@@ -24,6 +25,7 @@ type modulePick struct {
 	after   string         // the grammar binds only behind this text; "" from now on
 	seen    string         // of the answer, as long as after is awaited
 	forced  []int32        // tokens to take whatever the model says
+	slow    bool           // one look at the grammar took longer than slowGrammar
 
 	logprobs []logprob // that no chunk has carried yet
 	top      int       // alternatives with each; -1: none of either wanted
@@ -113,6 +115,10 @@ func (p *modulePick) draw(logits []float32) (int32, error) {
 
 // bound picks a token that the grammar allows. The best one is tried first, since masking tests the whole vocabulary.
 func (p *modulePick) bound(logits []float32) (int32, error) {
+	if p.slow {
+		return 0, errSlowGrammar()
+	}
+	defer func(begin time.Time) { p.slow = p.slow || time.Since(begin) > slowGrammar }(time.Now())
 	id, err := p.draw(logits)
 	if err != nil {
 		return 0, err

@@ -36,6 +36,7 @@ type generation struct {
 	index   int     // which of the answers
 	model   *loaded
 	prompt  []input
+	owner   string
 	keep    int // the first inputs, which shifting spares
 	limit   int // tokens
 	shift   bool
@@ -88,7 +89,7 @@ func (g *generation) textAhead(s *slot) int {
 	return len(ahead)
 }
 
-// begin starts in a slot that holds the first cached inputs.
+// begin starts in a slot. Its request is told of the first cached inputs that they were there.
 func (g *generation) begin(l *loop, cached int) {
 	g.isReading, g.began = true, time.Now()
 	if g.index == 0 {

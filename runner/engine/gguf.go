@@ -18,7 +18,11 @@ type fileFacts struct {
 	ints  map[string]int64   // scalar numbers and booleans
 	lists map[string][]int64 // short arrays of numbers, such as the heads of each layer
 	vocab int
+	kinds map[string]ggufKind // of every key
 }
+
+// ggufKind is the type of a value; of an array, also that of its elements.
+type ggufKind struct{ value, element uint32 }
 
 // readFacts reads a header and refuses what would abort llama.cpp's loader instead of failing in it: five keys of the wrong
 // type or length (gguf.cpp:183 and :818, llama-vocab.cpp:2089 of v0.17.4). Other damage it reports by itself.
@@ -123,7 +127,7 @@ func (r *ggufReader) text() (string, error) {
 }
 
 func (r *ggufReader) header() (fileFacts, error) {
-	facts := fileFacts{ints: map[string]int64{}, lists: map[string][]int64{}, vocab: -1}
+	facts := fileFacts{ints: map[string]int64{}, lists: map[string][]int64{}, kinds: map[string]ggufKind{}, vocab: -1}
 	magic, err := r.bytes(4)
 	if err != nil || string(magic) != "GGUF" {
 		return facts, errors.New("it does not begin with GGUF")
@@ -171,6 +175,7 @@ func (r *ggufReader) header() (fileFacts, error) {
 
 // value reads one value and keeps it where it matters. It gives the length of an array.
 func (r *ggufReader) value(facts *fileFacts, key string, kind uint32) (length int, err error) {
+	facts.kinds[key] = ggufKind{value: kind}
 	switch {
 	case key == "general.architecture" && kind != ggufString, key == "general.alignment" && kind != ggufUint32,
 		key == "tokenizer.ggml.tokens" && kind != ggufArray:
@@ -190,6 +195,7 @@ func (r *ggufReader) value(facts *fileFacts, key string, kind uint32) (length in
 	if err != nil {
 		return 0, err
 	}
+	facts.kinds[key] = ggufKind{ggufArray, uint32(elem)}
 	n, err := r.number(ggufUint64)
 	if err != nil {
 		return 0, err

@@ -19,7 +19,6 @@ import (
 	_ "golang.org/x/image/webp"
 
 	"sluice/fault"
-	"sluice/runner"
 )
 
 const (
@@ -30,8 +29,6 @@ const (
 	minImageSide, maxStrip = 64, 16
 	// imagesKept is how many images' rows are kept: the next turn of a chat has the same image again.
 	imagesKept = 4
-	// projectorArch is the architecture of files with an image encoder and its projector.
-	projectorArch = "clip"
 )
 
 // eye is a projector, and the rows of the last images that it saw.
@@ -45,41 +42,6 @@ type eye struct {
 type seenImage struct {
 	hash   uint64
 	inputs []input
-}
-
-// loadProjector makes the model take images (m.vision, m.wholeImages), if the request names a projector.
-func (m *loaded) loadProjector(_ *llama.Context, req runner.LoadRequest) error {
-	if req.Projector == "" {
-		return nil
-	}
-	facts, err := readFacts(req.Projector)
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "engine.Load", "the projector: %v", err)
-	}
-	switch {
-	case m.pooled:
-		return fault.New(fault.Invalid, "engine.Load", "this model makes vectors of texts; it takes no projector of images")
-	case facts.arch != projectorArch:
-		return fault.New(fault.Invalid, "engine.Load", "the projector's file has the architecture %q; an image projector has %q", facts.arch, projectorArch)
-	case facts.ints["clip.has_vision_encoder"] == 0:
-		return fault.New(fault.Invalid, "engine.Load", "the projector's file has no image encoder")
-	case len(facts.lists["clip.vision.image_mean"]) < 3 || len(facts.lists["clip.vision.image_std"]) < 3:
-		// llama.cpp asserts that they are there, and reads three of each.
-		return fault.New(fault.Invalid, "engine.Load", "the projector's file lacks clip.vision.image_mean or image_std")
-	}
-	mtmd, whole, several := projector(m.model, req.Projector, someThreads(req.NumThread), req.NumGPU != 0)
-	if mtmd == nil {
-		return fault.New(fault.Invalid, "engine.Load",
-			"llama.cpp cannot load the projector, or it does not fit the model; the server's log says why")
-	}
-	if several {
-		// The module's batches have room for one position of each row: llama.cpp would read behind their end.
-		mtmd.Free()
-		return fault.New(fault.Invalid, "engine.Load", "projectors like this one (Qwen-VL, GLM-V) cannot be used beside llama.cpp here; "+
-			"a file with the vision tensors inside, as Ollama's library has it, runs on the fallback engine")
-	}
-	m.vision, m.wholeImages, m.eye = true, whole, &eye{mtmd: mtmd}
-	return nil
 }
 
 // imageInputs turns an encoded image, the n-th of a request, into the inputs that stand for it, with the tokens around it. It is

@@ -121,14 +121,28 @@ func TestBadProjectors(t *testing.T) {
 	whole := tinygguf.Projector(seed)
 	rename := func(old, name string) []byte { return bytes.Replace(whole, []byte(old), []byte(name), 1) }
 	for name, row := range map[string]struct{ path, say string }{
-		"there is no such file":    {filepath.Join(t.TempDir(), "none.gguf"), "projector"},
-		"a model":                  {tinyFile(t, "qwen2"), `"qwen2"`},
-		"text":                     {written(t, []byte("hello")), "projector"},
-		"no mean of colours":       {written(t, rename("clip.vision.image_mean", "clip.vision.image_mexx")), "image_mean"},
-		"no encoder":               {written(t, rename("clip.has_vision_encoder", "clip.has_vision_encodex")), "image encoder"},
-		"a tensor is missing":      {written(t, rename("v.blk.1.ffn_down.weight", "v.blk.1.ffn_dxxx.weight")), "projector"},
-		"a type that needs more":   {written(t, bytes.Replace(whole, []byte("\x03\x00\x00\x00\x00\x00\x00\x00mlp"), []byte("\x05\x00\x00\x00\x00\x00\x00\x00glm4v"), 1)), "projector"},
-		"a type that nobody knows": {written(t, rename("\x03\x00\x00\x00\x00\x00\x00\x00mlp", "\x03\x00\x00\x00\x00\x00\x00\x00mlx")), "projector"},
+		"there is no such file":       {filepath.Join(t.TempDir(), "none.gguf"), "projector"},
+		"a model":                     {tinyFile(t, "qwen2"), `"qwen2"`},
+		"text":                        {written(t, []byte("hello")), "projector"},
+		"no mean of colours":          {written(t, rename("clip.vision.image_mean", "clip.vision.image_mexx")), "image_mean"},
+		"no encoder":                  {written(t, rename("clip.has_vision_encoder", "clip.has_vision_encodex")), "image encoder"},
+		"a tensor is missing":         {written(t, rename("v.blk.1.ffn_down.weight", "v.blk.1.ffn_dxxx.weight")), "projector"},
+		"a type that needs more":      {written(t, bytes.Replace(whole, []byte("\x03\x00\x00\x00\x00\x00\x00\x00mlp"), []byte("\x05\x00\x00\x00\x00\x00\x00\x00glm4v"), 1)), "projector"},
+		"a type that nobody knows":    {written(t, rename("\x03\x00\x00\x00\x00\x00\x00\x00mlp", "\x03\x00\x00\x00\x00\x00\x00\x00mlx")), "projector"},
+		"a head that divides nothing": {written(t, rename("head_count\x04\x00\x00\x00\x02", "head_count\x04\x00\x00\x00\x03")), "3 heads"},
+		"no head":                     {written(t, rename("head_count\x04\x00\x00\x00\x02", "head_count\x04\x00\x00\x00\x00")), "head_count"},
+		"no pixels in a patch":        {written(t, rename("patch_size\x04\x00\x00\x00\x0e", "patch_size\x04\x00\x00\x00\x00")), "patch_size"},
+		"a patch beyond the image":    {written(t, rename("patch_size\x04\x00\x00\x00\x0e", "patch_size\x04\x00\x00\x00\x6e")), "110 pixels"},
+		"no image":                    {written(t, rename("image_size\x04\x00\x00\x00\x38", "image_size\x04\x00\x00\x00\x00")), "image_size"},
+		"an image of gigapixels":      {written(t, rename("image_size\x04\x00\x00\x00\x38\x00", "image_size\x04\x00\x00\x00\x38\xff")), "image_size"},
+		"no block":                    {written(t, rename("block_count\x04\x00\x00\x00\x02", "block_count\x04\x00\x00\x00\x00")), "block_count"},
+		"billions of blocks":          {written(t, rename("block_count\x04\x00\x00\x00\x02\x00\x00\x00", "block_count\x04\x00\x00\x00\x02\x00\x00\xf0")), "block_count"},
+		"a size of another type":      {written(t, rename("image_size\x04", "image_size\x05")), "image_size"},
+		"a float of another type":     {written(t, rename("layer_norm_epsilon\x06", "layer_norm_epsilon\x04")), "epsilon"},
+		"a flag of another type":      {written(t, rename("use_gelu\x07", "use_gelu\x00")), "use_gelu"},
+		"an encoder of another type":  {written(t, rename("has_vision_encoder\x07", "has_vision_encoder\x00")), "image encoder"},
+		"a mean of whole numbers":     {written(t, rename("image_mean\x09\x00\x00\x00\x06", "image_mean\x09\x00\x00\x00\x05")), "image_mean"},
+		"a deviation of whole ones":   {written(t, rename("image_std\x09\x00\x00\x00\x06", "image_std\x09\x00\x00\x00\x04")), "image_std"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := loadFails(t, runner.LoadRequest{ModelPath: tinyFile(t, "llama"), Projector: row.path})

@@ -82,7 +82,9 @@ func (m *loaded) inputs(ctx context.Context, req runner.GenerateRequest) ([]inpu
 
 // tokenize gives the ids of a text; special adds what the tokenizer puts around a text. Special tokens written in it count as such.
 func (m *loaded) tokenize(text string, special bool) ([]int, error) {
-	ids, err := m.model.Tokenize(text, special, true)
+	ids, err := m.tokenizeRuns(text, special, func(text string, special bool) ([]int, error) {
+		return m.model.Tokenize(text, special, true)
+	})
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "engine", "the text could not be tokenized")
 	}

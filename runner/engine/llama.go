@@ -19,6 +19,9 @@ struct llama_sampler_chain_params { bool no_perf; };
 
 extern const struct llama_vocab * llama_model_get_vocab(const struct llama_model *);
 extern int32_t  llama_vocab_n_tokens(const struct llama_vocab *);
+extern int      llama_vocab_type(const struct llama_vocab *); // an enum
+extern int      llama_vocab_get_attr(const struct llama_vocab *, int32_t); // an enum
+extern const char * llama_vocab_get_text(const struct llama_vocab *, int32_t);
 extern uint64_t llama_model_size(const struct llama_model *);
 extern bool     llama_model_is_recurrent(const struct llama_model *);
 extern bool     llama_model_is_hybrid(const struct llama_model *);
@@ -211,6 +214,29 @@ func projector(model *llama.Model, path string, threads int, gpu bool) (p *llama
 
 // weights is the size of the model's tensors in bytes.
 func (n *native) weights() uint64 { return uint64(C.llama_model_size(n.model)) }
+
+// vocabBPE is llama.cpp's number of vocabularies that split texts by a regular expression; the attributes are those of special tokens.
+const (
+	vocabBPE          = 2
+	specialAttributes = 1<<0 | 1<<3 | 1<<4 // unknown, control, user defined
+)
+
+// splits says whether texts are split by a regular expression before they are looked up.
+func (n *native) splits() bool { return C.llama_vocab_type(n.vocab) == vocabBPE }
+
+// specials are the texts that are read as special tokens wherever they stand.
+func (n *native) specials() []string {
+	var texts []string
+	for id := range n.n {
+		if C.llama_vocab_get_attr(n.vocab, C.int32_t(id))&specialAttributes == 0 {
+			continue
+		}
+		if text := C.GoString(C.llama_vocab_get_text(n.vocab, C.int32_t(id))); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
 
 // forgetful says whether the model keeps a state instead of a key and value per token (Mamba, RWKV, and hybrids of them): its
 // sequences cannot be cut back.

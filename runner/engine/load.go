@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/ollama/ollama/llama"
@@ -100,7 +101,7 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 
 	m := &loaded{
 		model: model, context: lctx, engine: e, vocab: native.n, numCtx: d.numCtx, parallel: d.parallel, width: d.chunk,
-		addsBOS: model.AddBOSToken(), pooling: int(facts.of("pooling_type")), pooled: facts.pooled(), encoder: facts.encoder(),
+		addsBOS: model.AddBOSToken(), splits: native.splits(), specials: sync.OnceValue(native.specials), pooling: int(facts.of("pooling_type")), pooled: facts.pooled(), encoder: facts.encoder(),
 		packs: facts.packs(), reranks: facts.of("pooling_type") == poolingRank,
 	}
 	if err := m.loadAdapters(lctx, req); err != nil {

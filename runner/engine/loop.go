@@ -123,13 +123,14 @@ func (l *loop) begin(g *generation, p place) {
 	to, from := l.slots[p.to], l.slots[p.from]
 	l.clock++
 	to.used, from.used = l.clock, l.clock
+	own := known(l.slots, g.prompt, g.owner, p.n)
 	if to != from {
 		// Whole, then cut: llama.cpp aborts at a copy of a part.
 		l.ctx.KvCacheSeqCp(from.id, to.id, 0, -1)
 		to.held = slices.Clone(from.held)
 	}
-	to.g = g
-	g.begin(l, l.cut(to, p.n))
+	to.g, to.owner = g, g.owner
+	g.begin(l, min(l.cut(to, p.n), own))
 }
 
 // cut shortens a slot to its first n positions and gives n, or 0 where a model cannot go back.

@@ -76,7 +76,7 @@ func readTexts(path string) (map[string]string, error) {
 		return nil, err
 	}
 	texts := map[string]string{}
-	rest := fileFacts{ints: map[string]int64{}, lists: map[string][]int64{}}
+	rest := fileFacts{ints: map[string]int64{}, lists: map[string][]int64{}, kinds: map[string]ggufKind{}}
 	for range keys {
 		key, err := r.text()
 		if err != nil {

@@ -60,6 +60,26 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestKnown: nobody is told of what others had read.
+func TestKnown(t *testing.T) {
+	slots := []*slot{{held: seq(0, 900), owner: "a"}, {held: seq(0, 300), owner: "b"}, {held: seq(0, 600)}}
+	for name, row := range map[string]struct {
+		owner string
+		n     int
+		want  int
+	}{
+		"one's own":                                 {"a", 900, 900},
+		"no more than was taken":                    {"a", 500, 500},
+		"another's is told as far as one has it":    {"b", 900, 300},
+		"nothing to one who has sent nothing":       {"c", 900, 0},
+		"nobody's prompts are known to nobody only": {"", 900, 600},
+	} {
+		if got := known(slots, seq(0, 1000), row.owner, row.n); got != row.want {
+			t.Errorf("%s: %d, want %d", name, got, row.want)
+		}
+	}
+}
+
 func TestPromised(t *testing.T) {
 	reading := func(prompt []input) *generation { return &generation{prompt: prompt, isReading: true} }
 	for name, row := range map[string]struct {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"sluice/fault"
@@ -57,8 +58,15 @@ func (e *Engine) Rerank(ctx context.Context, req runner.RerankRequest) (runner.R
 	}
 	var out runner.RerankResponse
 	inputs := make([][]int, len(req.Documents))
+	query, err := m.queryOf(req.Query)
+	if err != nil {
+		return runner.RerankResponse{}, err
+	}
 	for i, document := range req.Documents {
-		ids, cut, err := m.pair(i, req.Query, document, req.Truncate)
+		if ctx.Err() != nil { // the documents of a request may take seconds to tokenize
+			return runner.RerankResponse{}, context.Cause(ctx)
+		}
+		ids, cut, err := m.pair(i, query, document, req.Truncate)
 		if err != nil {
 			return runner.RerankResponse{}, err
 		}
@@ -81,17 +89,39 @@ func (e *Engine) Rerank(ctx context.Context, req runner.RerankRequest) (runner.R
 	return out, nil
 }
 
-// pair is what the model reads for a document. A document that is too long is cut at its end; a query is not.
-func (m *loaded) pair(i int, query, document string, truncate bool) (ids []int, cut bool, err error) {
-	if strings.TrimSpace(query) == "" {
-		return nil, false, fault.New(fault.Invalid, "engine.Rerank", "the query is empty")
+// query is what stands around each document: the query, read once, and what the model wants between and behind the two.
+type query struct{ front, back []int }
+
+func (m *loaded) queryOf(text string) (q query, err error) {
+	if strings.TrimSpace(text) == "" {
+		return q, fault.New(fault.Invalid, "engine.Rerank", "the query is empty")
 	}
-	front, middle, back, err := m.parts(query, document)
+	p := m.pairs
+	if p.template == "" {
+		ids, err := m.tokenize(text, false)
+		q.front = slices.Concat(p.before, ids, p.after, p.between)
+		q.back = p.after
+		return q, err
+	}
+	before, after, ok := strings.Cut(p.template, "{document}")
+	if !ok {
+		return q, fault.New(fault.Invalid, "engine.Rerank", "the model's template for pairs has no place for a document")
+	}
+	if q.front, err = m.tokenize(strings.ReplaceAll(before, "{query}", text), false); err != nil {
+		return q, err
+	}
+	q.back, err = m.tokenize(strings.ReplaceAll(after, "{query}", text), false)
+	return q, err
+}
+
+// pair is what the model reads for a document. A document that is too long is cut at its end; a query is not.
+func (m *loaded) pair(i int, q query, document string, truncate bool) (ids []int, cut bool, err error) {
+	middle, err := m.tokenize(document, false)
 	if err != nil {
 		return nil, false, err
 	}
 	most := m.numCtx
-	if over := len(front) + len(middle) + len(back) - most; over > 0 {
+	if over := len(q.front) + len(middle) + len(q.back) - most; over > 0 {
 		switch {
 		case !truncate:
 			return nil, false, fault.New(fault.Invalid, "engine.Rerank",
@@ -102,31 +132,5 @@ func (m *loaded) pair(i int, query, document string, truncate bool) (ids []int, 
 		}
 		middle, cut = middle[:len(middle)-over], true
 	}
-	return append(append(front[:len(front):len(front)], middle...), back...), cut, nil
-}
-
-// parts are the tokens before a document, its own, and those behind it.
-func (m *loaded) parts(query, document string) (front, middle, back []int, err error) {
-	p := m.pairs
-	if p.template != "" {
-		before, after, ok := strings.Cut(p.template, "{document}")
-		if !ok {
-			return nil, nil, nil, fault.New(fault.Invalid, "engine.Rerank", "the model's template for pairs has no place for a document")
-		}
-		if front, err = m.tokenize(strings.ReplaceAll(before, "{query}", query), false); err != nil {
-			return nil, nil, nil, err
-		}
-		if middle, err = m.tokenize(document, false); err != nil {
-			return nil, nil, nil, err
-		}
-		back, err = m.tokenize(strings.ReplaceAll(after, "{query}", query), false)
-		return front, middle, back, err
-	}
-	ids, err := m.tokenize(query, false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	front = append(append(append(append(front, p.before...), ids...), p.after...), p.between...)
-	middle, err = m.tokenize(document, false)
-	return front, middle, p.after, err
+	return slices.Concat(q.front, middle, q.back), cut, nil
 }

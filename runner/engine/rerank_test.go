@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -83,5 +85,17 @@ func TestOthersDoNotRerank(t *testing.T) {
 		}
 		_, err := p.Rerank(t.Context(), runner.RerankRequest{Query: "a", Documents: []string{"b"}})
 		runnertest.WantCode(t, err, fault.Invalid)
+	}
+}
+
+// TestRerankOfOneWhoLeft: no document is looked at any more.
+func TestRerankOfOneWhoLeft(t *testing.T) {
+	e, _ := tiny(t, "reranker", nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	left := errors.New("left")
+	cancel(left)
+	_, err := e.Rerank(ctx, runner.RerankRequest{Query: "cat", Documents: []string{strings.Repeat("word ", 400)}})
+	if !errors.Is(err, left) { // not that the document is too long: it was not looked at
+		t.Errorf("error %v", err)
 	}
 }

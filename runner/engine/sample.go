@@ -87,6 +87,11 @@ type sampler struct {
 // everybody else waits. grammar.Check refuses what doubles fast; of what is left the next token takes a few times as long at most.
 const slowGrammar = 3 * time.Second
 
+func errSlowGrammar() error {
+	return fault.New(fault.Invalid, "engine.Generate", "the schema or grammar can read this answer in too many ways, which takes too long; "+
+		"let its alternatives begin with different words")
+}
+
 // look is deferred around what looks at the grammar.
 func (s *sampler) look(begin time.Time) {
 	s.slow = s.slow || s.grammar != nil && time.Since(begin) > slowGrammar
@@ -136,8 +141,7 @@ func (s *sampler) remember(id int) {
 // choose picks the next token from the logits, which it leaves as they were. The token is not taken yet: see take.
 func (s *sampler) choose(logits []float32) (int, error) {
 	if s.slow {
-		return 0, fault.New(fault.Invalid, "engine.Generate", "the schema or grammar can read this answer in too many ways, which takes too long; "+
-			"let its alternatives begin with different words")
+		return 0, errSlowGrammar()
 	}
 	defer s.look(time.Now())
 	defer s.penalize(logits)()

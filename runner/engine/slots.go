@@ -3,9 +3,11 @@ package engine
 // slot is a sequence of the context. Between answers it keeps what it holds, so that a later prompt may begin with it.
 type slot struct {
 	id   int
-	held []input     // what the cache holds for it, by position
-	used int         // the loop's clock when it was last used
-	g    *generation // nil: idle
+	held []input // what the cache holds for it, by position
+	used int     // the loop's clock when it was last used
+	// owner is whose prompt it was last given: what it holds, that owner has sent or been answered.
+	owner string
+	g     *generation // nil: idle
 }
 
 const (
@@ -62,6 +64,19 @@ func choose(slots []*slot, prompt []input, clock int, exact bool) (p place, ok b
 		}
 	}
 	return p, ok
+}
+
+// known is how much of the first n inputs of a prompt its owner may be told is cached: as much as its own prompts left in some slot.
+// Anybody's prefixes are taken from the cache, but who could count the tokens of others there could guess their prompts, one token
+// after the other. (How long the prompt took still tells a little; to hide that too, nothing could be shared.)
+func known(slots []*slot, prompt []input, owner string, n int) int {
+	own := 0
+	for _, s := range slots {
+		if s.owner == owner {
+			own = max(own, common(s.held, prompt))
+		}
+	}
+	return min(own, n)
 }
 
 // gap says whether a slot would be computed apart from those that are busy.
