@@ -13,13 +13,13 @@ import (
 // It is a search, not a proof: it finds what doubles every few characters, on the texts that it tries. What grows slower is caught
 // where tokens are sampled.
 const (
-	growthSteps = 100        // characters
-	growthWord  = 24         // characters of a token that are not all one and the same
-	growthWays  = 200_000    // at most that many ways to read them
-	growthApart = 3000       // at most that many of which are not the same again
-	growthWork  = 30_000_000 // of all searches together, in frames
-	growthBeam  = 4          // texts that are followed at a time
-	growthLoop  = 8          // repetitions from this length on are places to begin
+	growthSteps = 100     // characters
+	growthWord  = 24      // characters of a token that are not all one and the same
+	growthWays  = 200_000 // at most that many ways to read them
+	growthApart = 3000    // at most that many of which are not the same again
+	growthWork  = 600_000 // of all searches together, in frames: about 0.3 s
+	growthBeam  = 4       // texts that are followed at a time
+	growthLoop  = 8       // repetitions from this length on are places to begin
 )
 
 // frame is the rest of something that is being read, and what comes behind it. Equal frames are one.
@@ -76,7 +76,7 @@ func (a *analysis) growing() error {
 			if a.searched += g.work; many || a.searched > growthWork {
 				what := "the same text can be read in too many ways from here on: they multiply with its length"
 				if !many {
-					what = "it has too many repetitions to look through"
+					what = "there may be too many ways from here on to read a text: its repetitions take too long to look through"
 				}
 				return mistake(at, "let alternatives begin with different characters, and repeat nothing that repeats itself", "%s", what)
 			}
