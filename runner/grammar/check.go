@@ -16,14 +16,15 @@ type bounds struct {
 	product  int // of repetitions in repetitions; 0: any
 	elements int // in llama.cpp's form, where repetitions are written out
 	paths    int // ways to a first character, over all rules
+	work     int // of the searches for what multiplies, in frames: a million is half a second
 	corner   int // rules entered, or left empty, before a first character
 	finite   bool
 }
 
 var (
 	// callers' grammars are small; see reference: 100,000 nested groups overflow the C stack, four nested {0,200} too.
-	callers = bounds{bytes: 64 << 10, depth: 64, product: 10_000, elements: 1 << 20, paths: 200_000, corner: 2000}
-	ours    = bounds{bytes: 2 * maxGrammarBytes, depth: 200, elements: 4 << 20, paths: 10_000_000, corner: 5000, finite: true}
+	callers = bounds{bytes: 64 << 10, depth: 64, product: 10_000, elements: 1 << 20, paths: 200_000, work: 600_000, corner: 2000}
+	ours    = bounds{bytes: 2 * maxGrammarBytes, depth: 200, elements: 4 << 20, paths: 10_000_000, work: 5_000_000, corner: 5000, finite: true}
 )
 
 // Check says whether llama.cpp can take a caller's grammar. One that it cannot parse, that recurses without end, that takes it

@@ -17,7 +17,6 @@ const (
 	growthWord  = 24      // characters of a token that are not all one and the same
 	growthWays  = 200_000 // at most that many ways to read them
 	growthApart = 3000    // at most that many of which are not the same again
-	growthWork  = 600_000 // of all searches together, in frames: about 0.3 s
 	growthBeam  = 4       // texts that are followed at a time
 	growthLoop  = 8       // repetitions from this length on are places to begin
 )
@@ -43,6 +42,7 @@ type growth struct {
 	rules  map[string]*facts
 	frames map[frameKey]*frame
 	work   int
+	most   int // work at most
 }
 
 // ways is how many ways there are to read a text so far, by the frame that reads the next character.
@@ -58,7 +58,7 @@ func (w ways) total() (n float64) {
 // growing refuses a grammar whose ways multiply.
 func (a *analysis) growing() error {
 	for _, f := range a.order {
-		g := &growth{rules: a.rules, frames: map[frameKey]*frame{}}
+		g := &growth{rules: a.rules, frames: map[frameKey]*frame{}, most: a.bounds.work}
 		for _, start := range a.starts(f) {
 			g.work, g.frames = 0, map[frameKey]*frame{}
 			w := ways{}
@@ -73,7 +73,7 @@ func (a *analysis) growing() error {
 				at = start.at
 			}
 			many := g.search(w)
-			if a.searched += g.work; many || a.searched > growthWork {
+			if a.searched += g.work; many || a.searched > a.bounds.work {
 				what := "the same text can be read in too many ways from here on: they multiply with its length"
 				if !many {
 					what = "there may be too many ways from here on to read a text: its repetitions take too long to look through"
@@ -166,7 +166,7 @@ func (a *analysis) peel(to, back map[string][]string) {
 // characters, or of one.
 func (g *growth) search(start ways) (tooMany bool) {
 	for _, r := range g.best(start, 16) {
-		for w, step := start, 1; step <= growthSteps && g.work < growthWork; step++ {
+		for w, step := start, 1; step <= growthSteps && g.work < g.most; step++ {
 			if w = g.read(w, r); len(w) == 0 || step == 20 && w.total() < 8 {
 				break
 			}
@@ -176,7 +176,7 @@ func (g *growth) search(start ways) (tooMany bool) {
 		}
 	}
 	beam := []ways{start}
-	for step := 1; step <= growthSteps && g.work < growthWork; step++ {
+	for step := 1; step <= growthSteps && g.work < g.most; step++ {
 		var next []ways
 		for _, w := range beam {
 			for _, r := range g.best(w, growthBeam) {
@@ -274,7 +274,7 @@ func (g *growth) frame(k frameKey) *frame {
 
 // resume goes on with what comes next, up to the frames that read a character.
 func (g *growth) resume(f *frame, m float64, out ways) {
-	if g.work++; f == nil || g.work > growthWork {
+	if g.work++; f == nil || g.work > g.most {
 		return
 	}
 	if f.e == nil {
@@ -324,7 +324,7 @@ func (g *growth) enter(it *item, next *frame, m float64, out ways) {
 
 func (g *growth) body(e *expr, next *frame, m float64, out ways) {
 	for n := range e.ways {
-		if g.work++; g.work > growthWork {
+		if g.work++; g.work > g.most {
 			return
 		}
 		g.sequence(e, n, 0, next, m, out)
