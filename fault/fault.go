@@ -16,7 +16,7 @@ type Error struct {
 	Hint       string        // what to do instead, when that is known
 	Kind       string        // a finer class, such as the kind of a failed COPY ("path", "option", ...)
 	Position   int           // 1-based byte position in the caller's text, 0 when unknown
-	RetryAfter time.Duration // with Busy: when to try again
+	RetryAfter time.Duration // when to try again: with Busy, and while a model that failed to load rests
 	Err        error         // the cause; never shown to the caller
 }
 

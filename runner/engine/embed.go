@@ -38,11 +38,8 @@ func (e *Engine) Embed(ctx context.Context, req runner.EmbedRequest) (runner.Emb
 	if out.Vectors, err = e.rows(ctx, m, inputs); err != nil {
 		return runner.EmbedResponse{}, err
 	}
-	for i, v := range out.Vectors {
-		if at := notFinite(v); at >= 0 {
-			return runner.EmbedResponse{}, fault.New(fault.Invalid, "engine.Embed",
-				"the model gave no number at position %d of the vector of input %d; another quantization of it may not", at, i)
-		}
+	if err := allFinite(out.Vectors); err != nil {
+		return runner.EmbedResponse{}, err
 	}
 	return out, nil
 }
@@ -139,6 +136,17 @@ func inOrder(ctx context.Context, inputs [][]int, atOnce int, f func(context.Con
 		return nil, context.Cause(ctx)
 	}
 	return out, nil
+}
+
+// allFinite refuses vectors that hold a NaN or an infinity, which JSON cannot carry.
+func allFinite(vectors [][]float32) error {
+	for i, v := range vectors {
+		if at := notFinite(v); at >= 0 {
+			return fault.New(fault.Invalid, "engine.Embed",
+				"the model gave no number at position %d of the vector of input %d; another quantization of it may not", at, i)
+		}
+	}
+	return nil
 }
 
 // notFinite is the index of the first NaN or infinity, or -1.

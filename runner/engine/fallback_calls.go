@@ -159,11 +159,8 @@ func (m *module) Embed(ctx context.Context, req runner.EmbedRequest) (runner.Emb
 	if err != nil {
 		return runner.EmbedResponse{}, err
 	}
-	for i, v := range out.Vectors {
-		if at := notFinite(v); at >= 0 {
-			return runner.EmbedResponse{}, fault.New(fault.Invalid, "engine.Embed",
-				"the model gave no number at position %d of the vector of input %d; another quantization of it may not", at, i)
-		}
+	if err := allFinite(out.Vectors); err != nil {
+		return runner.EmbedResponse{}, err
 	}
 	return out, nil
 }
