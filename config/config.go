@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sluice/units"
 )
 
 // Config is every setting of a server. Its YAML form is the contract.
@@ -17,10 +19,12 @@ type Config struct {
 	Backends  string              `yaml:"backends"` // folders of ggml backend libraries (CUDA …), as in PATH; "": those linked in
 	Auth      Auth                `yaml:"auth"`
 	Limits    Limits              `yaml:"limits"`
-	Models    string              `yaml:"models"` // catalogue, models.yaml; "": the built-in one
+	Models    string              `yaml:"models"`  // catalogue, models.yaml; "": the built-in one
+	Folders   []string            `yaml:"folders"` // of GGUF files that are served as they are, without an import
 	Databases map[string]Database `yaml:"databases"`
 	Lake      Lake                `yaml:"lake"`
 	Agent     Agent               `yaml:"agent"`
+	Remotes   []Remote            `yaml:"remotes"`
 
 	Engine Engine `yaml:"engine"`
 
@@ -32,14 +36,15 @@ type Config struct {
 
 // Engine is how models are loaded. The keys are the names of Ollama's variables.
 type Engine struct {
-	NumParallel    int     `yaml:"num_parallel"`      // requests that a model answers at a time; 0: 4, fewer with a long context
-	MaxLoaded      int     `yaml:"max_loaded_models"` // models at a time
-	MaxQueue       int     `yaml:"max_queue"`         // waiting requests
-	KeepAlive      Seconds `yaml:"keep_alive"`        // of an idle model; 0: it goes at once; negative: never
-	ContextLength  int     `yaml:"context_length"`    // tokens, when a request names none
-	LoadTimeout    Seconds `yaml:"load_timeout"`      // of a load without progress; 0 and less: no limit
-	KVCacheType    string  `yaml:"kv_cache_type"`     // "f16", "q8_0", "q4_0"; "": f16
-	FlashAttention *bool   `yaml:"flash_attention"`   // nil: the engine chooses
+	NumParallel    int           `yaml:"num_parallel"`      // requests that a model answers at a time; 0: 4, fewer with a long context
+	MaxLoaded      int           `yaml:"max_loaded_models"` // models at a time; 0: as many as fit into memory
+	GPUOverhead    units.Bytes   `yaml:"gpu_overhead"`      // kept free on each GPU
+	MaxQueue       int           `yaml:"max_queue"`         // waiting requests
+	KeepAlive      units.Seconds `yaml:"keep_alive"`        // of an idle model; 0: it goes at once; negative: never
+	ContextLength  int           `yaml:"context_length"`    // tokens, when a request names none
+	LoadTimeout    units.Seconds `yaml:"load_timeout"`      // of a load without progress; 0 and less: no limit
+	KVCacheType    string        `yaml:"kv_cache_type"`     // "f16", "q8_0", "q4_0"; "": f16
+	FlashAttention *bool         `yaml:"flash_attention"`   // nil: the engine chooses
 }
 
 // maxParallel is what a batch of the engine has room for.
@@ -53,9 +58,10 @@ type Auth struct {
 
 // Limits bound what a request may use.
 type Limits struct {
-	Rows             int      `yaml:"rows"`              // of /v1/query/execute
-	StatementTimeout Duration `yaml:"statement_timeout"` // of one statement
-	Body             Size     `yaml:"body"`              // of a request's body
+	Memory           units.Bytes `yaml:"memory"`            // of all loaded models together, main memory and GPUs; 0: what the devices have
+	Rows             int         `yaml:"rows"`              // of /v1/query/execute
+	StatementTimeout Duration    `yaml:"statement_timeout"` // of one statement
+	Body             units.Bytes `yaml:"body"`              // of a request's body
 }
 
 // Database is one source.
@@ -87,6 +93,16 @@ type Agent struct {
 	Timeout        Duration `yaml:"timeout"`
 }
 
+// Remote is a server elsewhere that runs models for this one.
+type Remote struct {
+	Name   string   `yaml:"name"`
+	Kind   string   `yaml:"kind"`   // "openai" (vLLM, llama-server, another Sluice …) or "ollama"
+	URL    string   `yaml:"url"`    // http://host:port, without the /v1 or /api
+	Key    string   `yaml:"key"`    // bearer; "" none
+	Models []string `yaml:"models"` // that it is asked for; empty: all that it lists
+	Slots  int      `yaml:"slots"`  // requests that it is given at a time; default 8
+}
+
 // Default settings. home is the user's home folder.
 func defaults(home string) Config {
 	return Config{
@@ -97,7 +113,7 @@ func defaults(home string) Config {
 		Limits:  Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
 		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
 		Engine: Engine{
-			MaxLoaded: 1, MaxQueue: 512, KeepAlive: Seconds(5 * time.Minute), ContextLength: 4096, LoadTimeout: Seconds(5 * time.Minute),
+			MaxQueue: 512, KeepAlive: units.Seconds(5 * time.Minute), ContextLength: 4096, LoadTimeout: units.Seconds(5 * time.Minute),
 		},
 		LogLevel: "info",
 	}
@@ -133,6 +149,9 @@ func (c *Config) fill(userHome string) {
 	if c.Models != "" {
 		c.Models = c.below(expandHome(c.Models, userHome))
 	}
+	for i, folder := range c.Folders {
+		c.Folders[i] = c.below(expandHome(folder, userHome))
+	}
 	if len(c.Databases) == 0 {
 		c.Databases = map[string]Database{"data": {Kind: "duckdb", Path: "data.duckdb", Implicit: true}}
 	}
@@ -146,7 +165,7 @@ func (c *Config) fill(userHome string) {
 		c.Databases[name] = db
 	}
 	if c.Engine.LoadTimeout <= 0 {
-		c.Engine.LoadTimeout = Seconds(365 * 24 * time.Hour) // no limit, as in Ollama
+		c.Engine.LoadTimeout = units.Seconds(365 * 24 * time.Hour) // no limit, as in Ollama
 	}
 	if len(c.Lake.Connections) == 0 {
 		// A place to write to, but nobody may yet: write_allowlist is empty.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sluice/units"
 )
 
 func load(t *testing.T, file string, env map[string]string) (*Config, error) {
@@ -157,7 +159,7 @@ func TestEngineSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := false
-	want := Engine{NumParallel: 2, MaxLoaded: 3, MaxQueue: 9, KeepAlive: Seconds(-time.Second), ContextLength: 8192, LoadTimeout: Seconds(90 * time.Second), KVCacheType: "q4_0", FlashAttention: &off}
+	want := Engine{NumParallel: 2, MaxLoaded: 3, MaxQueue: 9, KeepAlive: units.Forever, ContextLength: 8192, LoadTimeout: units.Seconds(90 * time.Second), KVCacheType: "q4_0", FlashAttention: &off}
 	if !reflect.DeepEqual(c.Engine, want) {
 		t.Errorf("from the file: %+v, want %+v", c.Engine, want)
 	}

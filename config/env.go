@@ -2,8 +2,11 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
+
+	"sluice/units"
 )
 
 // variable is a setting that the environment may give. Ollama's name is looked at when ours is not set.
@@ -20,13 +23,15 @@ var variables = []variable{
 	{"SLUICE_ORIGINS", "OLLAMA_ORIGINS", func(c *Config, v string) error { c.Origins = strings.Split(v, ","); return nil }},
 	{"SLUICE_KV_CACHE_TYPE", "OLLAMA_KV_CACHE_TYPE", text(func(c *Config) *string { return &c.Engine.KVCacheType })},
 	{"SLUICE_FLASH_ATTENTION", "OLLAMA_FLASH_ATTENTION", flashAttention},
-	{"SLUICE_GPU_OVERHEAD", "OLLAMA_GPU_OVERHEAD", func(_ *Config, v string) error { return unless(v == "0", "it") }},
+	{"SLUICE_GPU_OVERHEAD", "OLLAMA_GPU_OVERHEAD", size(func(c *Config) *units.Bytes { return &c.Engine.GPUOverhead })},
+	{"SLUICE_MEMORY", "", size(func(c *Config) *units.Bytes { return &c.Limits.Memory })},
 	{"SLUICE_BACKENDS", "", text(func(c *Config) *string { return &c.Backends })},
 	{"SLUICE_MODELS", "OLLAMA_MODELS", text(func(c *Config) *string { return &c.ModelsDir })},
+	{"SLUICE_FOLDERS", "", func(c *Config, v string) error { c.Folders = filepath.SplitList(v); return nil }},
 	{"SLUICE_ADMIN_KEY", "", text(func(c *Config) *string { return &c.AdminKey })},
 	{"SLUICE_LOG", "", text(func(c *Config) *string { return &c.LogLevel })},
-	{"SLUICE_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE", span(func(c *Config) *Seconds { return &c.Engine.KeepAlive })},
-	{"SLUICE_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT", span(func(c *Config) *Seconds { return &c.Engine.LoadTimeout })},
+	{"SLUICE_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE", span(func(c *Config) *units.Seconds { return &c.Engine.KeepAlive })},
+	{"SLUICE_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT", span(func(c *Config) *units.Seconds { return &c.Engine.LoadTimeout })},
 	{"SLUICE_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL", count(func(c *Config) *int { return &c.Engine.NumParallel })},
 	{"SLUICE_MAX_LOADED_MODELS", "OLLAMA_MAX_LOADED_MODELS", count(func(c *Config) *int { return &c.Engine.MaxLoaded })},
 	{"SLUICE_MAX_QUEUE", "OLLAMA_MAX_QUEUE", count(func(c *Config) *int { return &c.Engine.MaxQueue })},
@@ -54,18 +59,17 @@ func text(field func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error { *field(c) = v; return nil }
 }
 
-// unless refuses a setting that this version does not have: read and not obeyed, it would be a silent surprise.
-func unless(ok bool, what string) error {
-	if ok {
-		return nil
+func size(field func(*Config) *units.Bytes) func(*Config, string) error {
+	return func(c *Config, v string) (err error) {
+		*field(c), err = units.ParseBytes(v)
+		return err
 	}
-	return fmt.Errorf("%s is not there in this version", what)
 }
 
-func span(field func(*Config) *Seconds) func(*Config, string) error {
+func span(field func(*Config) *units.Seconds) func(*Config, string) error {
 	return func(c *Config, v string) error {
-		d, err := seconds(v)
-		*field(c) = Seconds(d)
+		d, err := units.ParseSeconds(v)
+		*field(c) = d
 		return err
 	}
 }

@@ -47,11 +47,15 @@ func (c *Config) validate() []error {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
 		add("SLUICE_LOG: %q is none of debug, info, warn, error", c.LogLevel)
 	}
-	for key, n := range map[string]int{"max_loaded_models": c.Engine.MaxLoaded, "max_queue": c.Engine.MaxQueue, "context_length": c.Engine.ContextLength} {
+	for key, n := range map[string]int{"max_queue": c.Engine.MaxQueue, "context_length": c.Engine.ContextLength} {
 		if n < 1 {
 			add("engine.%s: must be at least 1", key)
 		}
 	}
+	if c.Engine.MaxLoaded < 0 {
+		add("engine.max_loaded_models: must be from 0, which is as many as fit into memory")
+	}
+	problems = append(problems, c.validateRemotes()...)
 	if n := c.Engine.NumParallel; n < 0 || n > maxParallel {
 		add("engine.num_parallel: must be from 0, which is as many as fit well, to %d", maxParallel)
 	}
@@ -112,4 +116,32 @@ func HostPort(v string) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// validateRemotes looks at the servers elsewhere.
+func (c *Config) validateRemotes() (problems []error) {
+	seen := map[string]bool{}
+	for i := range c.Remotes {
+		r := &c.Remotes[i]
+		bad := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("remotes[%d]: %s", i, fmt.Sprintf(format, args...)))
+		}
+		if !nameForm.MatchString(r.Name) {
+			bad("name: %q has other than letters, digits, _ and -, or more than 63 of them", r.Name)
+		}
+		if seen[r.Name] {
+			bad("name: %s is there twice", r.Name)
+		}
+		seen[r.Name] = true
+		if r.Kind != "openai" && r.Kind != "ollama" {
+			bad("kind: %q is neither openai nor ollama", r.Kind)
+		}
+		if u, err := url.Parse(r.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+			bad("url: it must be http://host:port or https://host, without a password in it") // not repeated: it may hold one
+		}
+		if r.Slots < 0 {
+			bad("slots: must not be negative")
+		}
+	}
+	return problems
 }

@@ -126,7 +126,7 @@ func (s *server) ps(c *gin.Context) {
 
 func (s *server) loadedModel(l scheduler.Loaded) loadedModel {
 	m := l.Model
-	size := int64(l.Report.WeightBytes + l.Report.KVBytes + l.Report.ComputeBytes)
+	size := int64(l.Report.Bytes())
 	if size == 0 {
 		size = m.Size // still loading: what is known so far
 	}
@@ -138,7 +138,7 @@ func (s *server) loadedModel(l scheduler.Loaded) loadedModel {
 		expires = farthest // as Ollama; a year beyond 9999 has no JSON form
 	}
 	return loadedModel{Name: m.Name, Model: m.Name, Size: size, Digest: m.Digest, Details: detailsOf(m), ExpiresAt: expires,
-		SizeVRAM: int64(l.Report.GPUBytes), ContextLength: l.Report.NumCtx, State: l.State, InFlight: l.InFlight,
+		SizeVRAM: int64(l.Report.GPUBytes()), ContextLength: l.Report.NumCtx, State: l.State, InFlight: l.InFlight,
 		Parallel: l.Report.Parallel, Backend: l.Report.Backend}
 }
 

@@ -133,7 +133,7 @@ func (f *fakeRunner) Load(_ context.Context, req runner.LoadRequest, _ func(floa
 	if f.numCtx > 0 {
 		req.NumCtx = f.numCtx
 	}
-	return runner.LoadReport{Backend: "llama", Parallel: max(1, req.Parallel), Reranks: f.ranks != nil, NumCtx: req.NumCtx, TrainCtx: 4096, Embedding: 8, WeightBytes: 1000, KVBytes: 100, ComputeBytes: 10, GPUBytes: 7, Took: time.Millisecond}, nil
+	return runner.LoadReport{Backend: "llama", Parallel: max(1, req.Parallel), Reranks: f.ranks != nil, NumCtx: req.NumCtx, TrainCtx: 4096, Embedding: 8, Memory: []runner.DeviceMemory{{Device: runner.CPU, Weights: 993, KV: 100, Compute: 10}, {Device: "CUDA0", Weights: 7}}, Took: time.Millisecond}, nil
 }
 
 func (f *fakeRunner) last() runner.GenerateRequest {

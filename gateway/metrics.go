@@ -189,9 +189,8 @@ func (l loadedModels) Collect(ch chan<- prometheus.Metric) {
 		name, r := m.Model.Name, m.Report
 		states[m.State]++
 		inFlight[name] += m.InFlight
-		all := r.WeightBytes + r.KVBytes + r.ComputeBytes
-		gpu[name] += min(r.GPUBytes, all)
-		cpu[name] += all - min(r.GPUBytes, all)
+		gpu[name] += r.GPUBytes()
+		cpu[name] += r.Bytes() - r.GPUBytes()
 	}
 	for state, n := range states {
 		gauge(loadedDesc, float64(n), state)

@@ -1,53 +1,24 @@
 package gateway
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"sluice/runner"
+	"sluice/units"
 )
 
-// keepAlive is how long a model stays loaded after a request. Ollama's own type refuses numeric texts such as "-1" and
-// "300", which clients send; here they are seconds, as a number is. Negative keeps for ever.
+// keepAlive is how long a model stays loaded after a request.
 type keepAlive struct{ time.Duration }
 
 // UnmarshalJSON reads seconds, or a text with Go's duration or seconds.
 func (k *keepAlive) UnmarshalJSON(b []byte) error {
-	var v any
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
+	var s units.Seconds
+	if err := s.UnmarshalJSON(b); err != nil {
+		return fmt.Errorf("keep_alive: %w", err)
 	}
-	switch v := v.(type) {
-	case float64:
-		k.Duration = seconds(v)
-		return nil
-	case string:
-		if d, err := time.ParseDuration(v); err == nil {
-			k.Duration = d
-			if d < 0 {
-				k.Duration = -1
-			}
-			return nil
-		}
-		if n, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
-			k.Duration = seconds(n)
-			return nil
-		}
-		return fmt.Errorf(`keep_alive: invalid duration %q; use seconds, such as 300, or a text such as "5m"`, printable(v, 40))
-	}
-	return fmt.Errorf(`keep_alive must be seconds, such as 300, or a text such as "5m"`)
-}
-
-// seconds is a duration; negative, or beyond what a duration holds, is for ever.
-func seconds(n float64) time.Duration {
-	if n < 0 || n > math.MaxInt64/float64(time.Second) {
-		return -1
-	}
-	return time.Duration(n * float64(time.Second))
+	k.Duration = time.Duration(s)
+	return nil
 }
 
 // duration is nil where the request did not say.

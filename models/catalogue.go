@@ -3,15 +3,13 @@ package models
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/goccy/go-yaml"
 
 	"sluice/fault"
+	"sluice/units"
 )
 
 // The roles that a model may have.
@@ -30,18 +28,28 @@ type Catalogue struct {
 
 // Entry is a model of the catalogue.
 type Entry struct {
-	Name      string   `yaml:"name"`
-	Roles     []string `yaml:"roles"`
-	Source    string   `yaml:"source"`     // where a pull gets it; "": its name in the first registry
-	Size      Bytes    `yaml:"size"`       // of the download
-	MinMemory Bytes    `yaml:"min_memory"` // of the machine
+	Name      string      `yaml:"name"`
+	Roles     []string    `yaml:"roles"`
+	Source    string      `yaml:"source"`     // where a pull gets it; "": its name in the first registry
+	Size      units.Bytes `yaml:"size"`       // of the download
+	MinMemory units.Bytes `yaml:"min_memory"` // of the machine
 
-	// What a model may be given later. A setting that nobody obeys is refused, so that nobody relies on it.
-	NumCtx    any `yaml:"num_ctx"`
-	Parallel  any `yaml:"parallel"`
-	KeepAlive any `yaml:"keep_alive"`
-	Pin       any `yaml:"pin"`
-	Devices   any `yaml:"devices"`
+	NumCtx    int            `yaml:"num_ctx"`    // tokens, when a request names none; 0: as for all models
+	Parallel  int            `yaml:"parallel"`   // requests at a time; 0: as for all models
+	KeepAlive *units.Seconds `yaml:"keep_alive"` // when a request names none; nil: as for all models
+	Pin       bool           `yaml:"pin"`        // once loaded, never evicted for another model
+	Devices   []string       `yaml:"devices"`    // ids of the devices that it may be loaded on (sluice doctor lists them); empty: any
+	Replicas  int            `yaml:"replicas"`   // runners at most, each on devices of its own; 0: as many as there is room for
+}
+
+// Entry gives the catalogue's entry of a model, nil when there is none. The name is as clients write it.
+func (c Catalogue) Entry(name string) *Entry {
+	for i := range c.Models {
+		if SameName(c.Models[i].Name, name) {
+			return &c.Models[i]
+		}
+	}
+	return nil
 }
 
 // LoadCatalogue reads models.yaml from a file.
@@ -103,13 +111,11 @@ func (c Catalogue) validate() error {
 				bad("model %s: invalid source %q", e.Name, e.Source)
 			}
 		}
-		for _, later := range []struct {
-			key   string
-			value any
-		}{{"num_ctx", e.NumCtx}, {"parallel", e.Parallel}, {"keep_alive", e.KeepAlive}, {"pin", e.Pin}, {"devices", e.Devices}} {
-			if later.value != nil {
-				bad("models.%s.%s is not there in this version", e.Name, later.key)
-			}
+		if e.NumCtx < 0 || e.Parallel < 0 || e.Replicas < 0 {
+			bad("model %s: num_ctx, parallel and replicas must not be negative", e.Name)
+		}
+		if e.Pin && e.KeepAlive != nil && *e.KeepAlive >= 0 {
+			bad("model %s: pin keeps it for ever, so that keep_alive says nothing; leave one of them out", e.Name)
 		}
 	}
 	return errors.Join(errs...)
@@ -132,42 +138,4 @@ func (c Catalogue) Default(role string, installed func(name string) bool, memory
 		}
 	}
 	return "", missing
-}
-
-// Bytes is a size, written like 8GiB or 398MB.
-type Bytes uint64
-
-var (
-	bytesForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([KMGT]i?)?B?$`)
-	units     = map[string]float64{
-		"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
-	}
-)
-
-// UnmarshalYAML reads a size.
-func (b *Bytes) UnmarshalYAML(decode func(any) error) error {
-	var text string
-	if err := decode(&text); err != nil {
-		return err
-	}
-	m := bytesForm.FindStringSubmatch(text)
-	if m == nil {
-		return fmt.Errorf("%q is not a size such as 8GiB or 398MB", text)
-	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	if err != nil || n*units[m[2]] > math.MaxInt64 {
-		return fmt.Errorf("%q is not a size such as 8GiB or 398MB", text)
-	}
-	*b = Bytes(n * units[m[2]])
-	return nil
-}
-
-// String writes a size in decimal units, as downloads are counted: "4.7 GB".
-func (b Bytes) String() string {
-	for _, u := range []string{"T", "G", "M", "K"} {
-		if float64(b) >= units[u] {
-			return strconv.FormatFloat(math.Round(float64(b)/units[u]*10)/10, 'f', -1, 64) + " " + u + "B"
-		}
-	}
-	return strconv.FormatUint(uint64(b), 10) + " B"
 }

@@ -46,6 +46,7 @@ type Facts struct {
 	Pooling         bool // an encoder: it embeds or scores, it does not generate
 	Reranks         bool // an encoder that scores pairs of texts, and does not embed
 	Vision          bool // the file itself has a part that sees
+	Layout          Layout
 }
 
 // Capabilities lists what the model can do here: "completion", "embedding", "vision", "insert" where the template has a place

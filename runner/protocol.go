@@ -1,10 +1,14 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"github.com/ollama/ollama/api"
+)
 
 // readyLine is what a child writes to stdout once its socket listens. The number is the protocol's: a parent refuses
 // a child of another version at once, instead of misreading it later.
-const readyLine = "sluice-runner ready 2"
+const readyLine = "sluice-runner ready 3"
 
 // Paths of the calls, all POST. Load and generate answer with a stream, the others with one JSON object; a failed call
 // answers with a failure and a status that is not 200.
@@ -45,27 +49,75 @@ type LoadRequest struct {
 	Parallel       int      `json:"parallel"`            // sequences that are computed in one batch
 	NumBatch       int      `json:"num_batch"`           // tokens of one decode call
 	NumThread      int      `json:"num_thread,omitempty"`
-	NumGPU         int      `json:"num_gpu"` // layers on GPUs; -1 all that fit
+	Placement      []Share  `json:"placement,omitempty"` // GPUs that get layers, in the order of the layers; the rest, and all without one, is in main memory
 	UseMmap        bool     `json:"use_mmap"`
 	KVCacheType    string   `json:"kv_cache_type,omitempty"`   // f16 (default), q8_0, q4_0
 	FlashAttention string   `json:"flash_attention,omitempty"` // "", "on", "off"; "" lets the engine choose
 }
 
+// Share is a run of layers on one device. The last layers of a model are the first to go to GPUs; the output counts as one layer,
+// behind all the others, so that a model of n blocks is whole on GPUs when the shares have n+1 layers together.
+type Share struct {
+	Device string `json:"device"` // Device.ID
+	Layers int    `json:"layers"`
+}
+
+// CPU is the id of the device that main memory and the cores are.
+const CPU = "cpu"
+
+// Device is something that a model can be loaded on, as the engine names it.
+type Device struct {
+	ID         string `json:"id"`                   // of ggml's backend: "CUDA0", "Vulkan0"; CPU
+	Name       string `json:"name,omitempty"`       // "NVIDIA H200"
+	Library    string `json:"library"`              // cpu, cuda, …
+	PCI        string `json:"pci,omitempty"`        // bus id, such as "0000:1b:00.0"
+	Integrated bool   `json:"integrated,omitempty"` // a GPU without memory of its own
+	TotalBytes uint64 `json:"total_bytes"`          // 0: not known
+	FreeBytes  uint64 `json:"free_bytes"`           // at the time of the reading
+	Threads    int    `json:"threads,omitempty"`    // cores, of CPU
+}
+
+// DeviceMemory is what a model takes on one device, in bytes.
+type DeviceMemory struct {
+	Device  string `json:"device"`
+	Weights uint64 `json:"weights"` // tensors of the model, adapters and projector, repacked copies too
+	KV      uint64 `json:"kv"`      // caches of all sequences
+	Compute uint64 `json:"compute"` // buffers of the graphs
+}
+
+// Bytes is the sum.
+func (m DeviceMemory) Bytes() uint64 { return m.Weights + m.KV + m.Compute }
+
 // LoadReport is what the child says about the loaded model.
 type LoadReport struct {
-	Backend      string        `json:"backend"`   // "llama", or "ollama" for architectures that llama.cpp cannot load
-	Parallel     int           `json:"parallel"`  // sequences, as allocated
-	Vision       bool          `json:"vision"`    // it takes images
-	Reranks      bool          `json:"reranks"`   // it scores pairs of texts: it neither generates nor embeds
-	NumCtx       int           `json:"num_ctx"`   // as allocated, per sequence
-	TrainCtx     int           `json:"train_ctx"` // the model's trained length, 0 unknown
-	Embedding    int           `json:"embedding"` // width of an embedding
-	Pooled       bool          `json:"pooled"`    // the model pools by itself (an encoder): it embeds, it cannot generate
-	WeightBytes  uint64        `json:"weight_bytes"`
-	KVBytes      uint64        `json:"kv_bytes"`
-	ComputeBytes uint64        `json:"compute_bytes"`
-	GPUBytes     uint64        `json:"gpu_bytes"` // the part of all of these that lies on GPUs
-	Took         time.Duration `json:"took"`
+	Backend   string         `json:"backend"`   // "llama", or "ollama" for architectures that llama.cpp cannot load
+	Parallel  int            `json:"parallel"`  // sequences, as allocated
+	Vision    bool           `json:"vision"`    // it takes images
+	Reranks   bool           `json:"reranks"`   // it scores pairs of texts: it neither generates nor embeds
+	NumCtx    int            `json:"num_ctx"`   // as allocated, per sequence
+	TrainCtx  int            `json:"train_ctx"` // the model's trained length, 0 unknown
+	Embedding int            `json:"embedding"` // width of an embedding
+	Pooled    bool           `json:"pooled"`    // the model pools by itself (an encoder): it embeds, it cannot generate
+	Memory    []DeviceMemory `json:"memory"`    // as allocated, a line for each device that has any of it
+	Took      time.Duration  `json:"took"`
+}
+
+// Bytes is what the model takes on all devices.
+func (r LoadReport) Bytes() (all uint64) {
+	for _, m := range r.Memory {
+		all += m.Bytes()
+	}
+	return all
+}
+
+// GPUBytes is the part of Bytes that lies outside of main memory.
+func (r LoadReport) GPUBytes() (all uint64) {
+	for _, m := range r.Memory {
+		if m.Device != CPU {
+			all += m.Bytes()
+		}
+	}
+	return all
 }
 
 // LoadEvent is a line of a load's stream. The last one has Report or Error.
@@ -107,6 +159,18 @@ type GenerateRequest struct {
 	Draft       Draft    `json:"draft,omitempty"`
 	Owner       string   `json:"owner,omitempty"` // opaque: whose request it is; Usage.CachedTokens tells of what the same owner had read. "" nobody
 	Sampling    Sampling `json:"sampling"`
+
+	// Chat is what Prompt was rendered from, nil for a text. A child does not get it; a runner whose report says Chats answers it
+	// instead of Prompt, Images, Schema and After, and tells thinking and calls apart by itself.
+	Chat *Chat `json:"-"`
+}
+
+// Chat is a request before it was rendered, for runners that render by themselves.
+type Chat struct {
+	Messages []api.Message
+	Tools    api.Tools
+	Think    *api.ThinkValue
+	Format   string // JSON Schema; "null" any JSON; "" none
 }
 
 // Draft says whether tokens are guessed from what the prompt and the answer repeat, and checked several in one batch. The
@@ -130,6 +194,9 @@ type Chunk struct {
 	Stop       string     `json:"stop,omitempty"`        // with reason stop: the request's stop text that ended it; "" the model ended it
 	Usage      *Usage     `json:"usage,omitempty"`
 	Error      *WireError `json:"error,omitempty"`
+
+	Thinking string         `json:"-"` // of a runner that Chats
+	Calls    []api.ToolCall `json:"-"` // of a runner that Chats
 }
 
 // Logprob is the natural logarithm of a token's probability, before any sampling option (temperature 1, all candidates).

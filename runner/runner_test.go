@@ -186,7 +186,7 @@ func TestLoad(t *testing.T) {
 		var seen []float32
 		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "m?load=20ms&weights=1000&kv=10&train=64", NumCtx: 100},
 			func(f float32) { seen = append(seen, f) })
-		if err != nil || report.WeightBytes != 1000 || report.KVBytes != 10 || report.NumCtx != 64 || report.Took < 20*time.Millisecond {
+		if err != nil || report.Bytes() != 1010 || report.NumCtx != 64 || report.Took < 20*time.Millisecond {
 			t.Errorf("report %+v, %v", report, err)
 		}
 		if len(seen) != 10 || !slices.IsSorted(seen) {
@@ -273,7 +273,7 @@ func TestBrokenChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ready, ok = "sluice-runner ready 2", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+	const ready, ok = "sluice-runner ready 3", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 	for name, row := range map[string]struct{ says, answer, want string }{
 		"another version is refused at the start": {says: "sluice-runner ready 0", want: "no runner of this version"},
 		"an empty stream is an error":             {ready, ok, "without a last line"},
@@ -322,7 +322,7 @@ func TestEnvironmentAndLog(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string
 	p := start(t, runner.Config{
-		Binary: exe, Env: []string{"RUNNER_TEST_ROLE=child", "RUNNER_TEST_SAYS=sluice-runner ready 2", "GGML_NO_BACKTRACE=0"},
+		Binary: exe, Env: []string{"RUNNER_TEST_ROLE=child", "RUNNER_TEST_SAYS=sluice-runner ready 3", "GGML_NO_BACKTRACE=0"},
 		Log: func(line string) { mu.Lock(); lines = append(lines, line); mu.Unlock() },
 	})
 	if err := p.Stop(t.Context()); err != nil {

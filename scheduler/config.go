@@ -29,10 +29,41 @@ type Runner interface {
 
 var _ Runner = (*runner.Process)(nil)
 
+// Inventory tells what there is to load models on; *inventory.Machine is one. Main memory is the device runner.CPU.
+type Inventory interface {
+	Devices(ctx context.Context) ([]runner.Device, error)
+}
+
+// Remote is a server elsewhere that runs models for this one; *remote.Server is one. All but Run answer at once.
+type Remote interface {
+	Name() string
+	Slots() int                    // requests that it is given at a time
+	Models() []*models.Model       // that it offers now; empty while it is not well
+	Runner(m *models.Model) Runner // for a request on it; Load and Stop do nothing
+	Failed(err error)              // a request on it ended so before its first byte: it is not well until it has been asked again
+	Changes() <-chan struct{}      // gets a value after Models may have changed
+	Run(ctx context.Context) error // asks it from time to time, until ctx ends
+}
+
+// Settings are how one model is served. Zero fields: as Config says for all.
+type Settings struct {
+	NumCtx    int
+	Parallel  int
+	KeepAlive *time.Duration
+	Pin       bool     // once loaded, never evicted for another model, nor when it is idle
+	Devices   []string // ids that it may be loaded on; empty: any
+	Replicas  int      // runners at most, each on devices of its own; 0: as many as there is free room for
+}
+
 // Config of a Scheduler. Zero fields take the defaults named.
 type Config struct {
 	Start       func(ctx context.Context) (Runner, error) // required: starts an empty runner
-	MaxLoaded   int                                       // models at a time; default 1
+	Inventory   Inventory                                 // nil: memory is not looked at, and MaxLoaded must be set
+	Memory      uint64                                    // bytes that all models together may take; 0: what the devices have
+	GPUOverhead uint64                                    // bytes kept free on each GPU
+	Settings    func(*models.Model) Settings              // of one model; nil: none has any
+	Remotes     []Remote                                  // servers elsewhere, whose Run the scheduler calls
+	MaxLoaded   int                                       // models at a time; 0: as many as fit
 	MaxQueue    int                                       // waiting requests in all; default 512
 	KeepAlive   time.Duration                             // default 5m; negative: for ever
 	LoadTimeout time.Duration                             // without progress; default 5m
@@ -145,7 +176,7 @@ func capCtx(m *models.Model, n int) int {
 func (c Config) loadRequest(want Want, numCtx int) runner.LoadRequest {
 	req := runner.LoadRequest{
 		ModelPath: want.Model.Path, Adapters: want.Model.Adapters(), Projector: want.Model.Projector(), NumCtx: numCtx, Parallel: c.parallel(numCtx), NumBatch: want.Options.NumBatch,
-		NumThread: c.Threads, NumGPU: want.Options.NumGPU, UseMmap: want.Options.UseMmap,
+		NumThread: c.Threads, UseMmap: want.Options.UseMmap,
 		KVCacheType: c.KVCacheType, FlashAttention: c.FlashAttention,
 	}
 	if n := want.Options.NumThread; n > 0 {

@@ -131,9 +131,9 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 			if f.plan.fail != "" {
 				return runner.LoadReport{}, errors.New(f.plan.fail)
 			}
-			report := runner.LoadReport{NumCtx: req.NumCtx, Parallel: req.Parallel, WeightBytes: 7}
+			report := runner.LoadReport{NumCtx: req.NumCtx, Parallel: req.Parallel, Memory: []runner.DeviceMemory{{Device: runner.CPU, Weights: 7}}}
 			if f.plan.gpu {
-				report.GPUBytes = 7
+				report.Memory[0].Device = "CUDA0"
 			}
 			return report, nil
 		case <-tick:

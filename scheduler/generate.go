@@ -10,6 +10,7 @@ import (
 // Completion is what a lease's model shall go on from, and how.
 type Completion struct {
 	Prompt      string
+	Chat        *runner.Chat // what Prompt was rendered from, for runners that render by themselves; nil for a text
 	Options     models.Options
 	Owner       string // for whom it is computed, as runner.GenerateRequest has it
 	Images      [][]byte
@@ -29,7 +30,7 @@ type Completion struct {
 func (l *Lease) Generate(ctx context.Context, c Completion, emit func(runner.Chunk) error) error {
 	o := c.Options
 	return l.runner.Generate(ctx, runner.GenerateRequest{
-		Prompt: c.Prompt, Owner: c.Owner, Images: c.Images, Schema: c.Schema, Grammar: c.Grammar, After: c.After,
+		Prompt: c.Prompt, Chat: c.Chat, Owner: c.Owner, Images: c.Images, Schema: c.Schema, Grammar: c.Grammar, After: c.After,
 		Logprobs: c.Logprobs, TopLogprobs: c.TopLogprobs, N: c.N, Draft: draft(c), Truncate: c.Truncate, Shift: c.Shift,
 		NumPredict: numPredict(o.NumPredict, l.report.NumCtx), NumKeep: o.NumKeep, Stop: o.Stop,
 		Sampling: runner.Sampling{

@@ -21,6 +21,9 @@ type Want struct {
 	Model     *models.Model
 	Options   models.Options
 	KeepAlive *time.Duration // nil: sticky, else the default; 0 unloads at the last release; negative keeps for ever
+	// Prefix is a chain of hashes of what the prompt will begin with, each of one message more than the one before. Of several
+	// runners of the model, an equally loaded one that saw most of the chain answers. nil: nothing is known.
+	Prefix []uint64
 }
 
 // Lease is the use of a loaded runner for one request.
@@ -45,14 +48,56 @@ func (l *Lease) LoadDuration() time.Duration { return l.loading }
 // Release gives the lease back. Calling it again does nothing.
 func (l *Lease) Release() { l.once.Do(l.release) }
 
-// Loaded describes one model for /api/ps.
+// Loaded describes one runner, for /api/ps.
 type Loaded struct {
 	Model     *models.Model
 	State     string // loading, ready, draining, stopping
 	Report    runner.LoadReport
-	ExpiresAt time.Time // far in the future when kept for ever; now when it is on its way out
+	Memory    []runner.DeviceMemory // as allocated; while it loads, as estimated
+	Placement []runner.Share        // of layers on GPUs
+	Layers    int                   // of the model, the output among them; 0: not known
+	NumCtx    int                   // tokens of one sequence
+	Progress  float32               // of the load, 0..1
+	ExpiresAt time.Time             // far in the future when kept for ever; now when it is on its way out
 	InFlight  int
+	Waiting   int    // requests in the queue for this model
+	Pinned    bool   // never evicted for another model
+	Remote    string // name of the server elsewhere that it runs on; "" here
+	Warning   string // what an operator should know, such as layers that found no room on a GPU
 }
+
+// Stats are counters since the start.
+type Stats struct {
+	Loads   map[string]int // by outcome: ready, failed, abandoned
+	Unloads map[Reason]int // runners that went, by reason
+	Refused map[string]int // requests: full (the queue), timeout, failed (the load)
+	Waiting int            // in the queue now
+	Devices []DeviceUse    // as of the last reading
+}
+
+// DeviceUse is a device and what is on it.
+type DeviceUse struct {
+	runner.Device
+	Limit    uint64 // bytes that models may have of it
+	Used     uint64 // bytes that loaded models have, as allocated
+	Reserved uint64 // bytes that models which are loading will have, as estimated
+	Models   []string
+}
+
+// Reason is why a runner went.
+type Reason string
+
+// The reasons.
+const (
+	ReasonIdle     Reason = "keep_alive" // it was idle for so long
+	ReasonRoom     Reason = "room"       // another model needed its memory
+	ReasonContext  Reason = "context"    // a request needed a larger context
+	ReasonAsked    Reason = "asked"      // somebody stopped or deleted it
+	ReasonLeft     Reason = "left"       // nobody waited for the load any more
+	ReasonFailed   Reason = "failed"     // it could not be loaded
+	ReasonDied     Reason = "died"       // its process ended by itself
+	ReasonShutdown Reason = "shutdown"
+)
 
 // Scheduler decides which model is loaded, and for how long. One goroutine owns all its state.
 type Scheduler struct {
@@ -172,4 +217,28 @@ func (s *Scheduler) Loaded(ctx context.Context) ([]Loaded, error) {
 		return nil, err
 	}
 	return <-out, nil // the owner answers in the same step
+}
+
+// Stats is a snapshot by the owner.
+func (s *Scheduler) Stats(ctx context.Context) (Stats, error) {
+	out := make(chan Stats, 1)
+	if err := s.ask(ctx, func(l *loop) { out <- l.stats() }); err != nil {
+		return Stats{}, err
+	}
+	return <-out, nil
+}
+
+// Offered are the models of the servers elsewhere, each name once.
+func (s *Scheduler) Offered() []*models.Model {
+	var out []*models.Model
+	seen := map[string]bool{}
+	for _, r := range s.cfg.Remotes {
+		for _, m := range r.Models() {
+			if !seen[m.Name] {
+				seen[m.Name] = true
+				out = append(out, m)
+			}
+		}
+	}
+	return out
 }

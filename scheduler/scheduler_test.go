@@ -319,7 +319,7 @@ func TestForeverAndOrder(t *testing.T) {
 		if list[0].ExpiresAt.Year() < 2200 || list[0].ExpiresAt.Year() > 9999 {
 			t.Errorf("for ever is %s, which clients cannot show", list[0].ExpiresAt)
 		}
-		if list[0].Report.WeightBytes != 7 {
+		if list[0].Report.Bytes() != 7 {
 			t.Error("the report of the load is missing")
 		}
 	})

@@ -54,8 +54,8 @@ func (l *loop) computing() (n int) {
 }
 
 func onGPU(r runner.LoadReport) bool {
-	all := r.WeightBytes + r.KVBytes + r.ComputeBytes
-	return r.GPUBytes > 0 && float64(all-min(all, r.GPUBytes)) <= cpuPart*float64(all)
+	all, gpu := r.Bytes(), r.GPUBytes()
+	return gpu > 0 && float64(all-gpu) <= cpuPart*float64(all)
 }
 
 // shareCores tells each runner that computes its threads, where they differ from those it was told before. It gives what

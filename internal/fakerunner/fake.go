@@ -67,7 +67,7 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	return runner.LoadReport{
 		Backend: "fake", Parallel: f.parallel, Vision: s.vision, Reranks: s.reranks,
 		NumCtx: f.numCtx, TrainCtx: s.train, Embedding: f.width(), Pooled: s.pooled || s.reranks,
-		WeightBytes: s.weights, KVBytes: s.kv, GPUBytes: s.gpu, Took: time.Since(begin),
+		Memory: s.memory(req), Took: time.Since(begin),
 	}, nil
 }
 

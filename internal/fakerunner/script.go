@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sluice/runner"
 )
 
 // script is what the fake shall do; main.go says what the fields mean.
@@ -100,4 +102,18 @@ func ofPrompt(s script, prompt string) (script, string, error) {
 	}
 	s, err := parse(s, query)
 	return s, before + after, err
+}
+
+// memory is what the script says that the model takes. With gpu=n that many bytes of the weights are on the first GPU.
+func (s script) memory(req runner.LoadRequest) []runner.DeviceMemory {
+	onGPU := min(s.gpu, s.weights)
+	list := []runner.DeviceMemory{{Device: runner.CPU, Weights: s.weights - onGPU, KV: s.kv}}
+	if onGPU > 0 {
+		id := "CUDA0"
+		if len(req.Placement) > 0 {
+			id = req.Placement[0].Device
+		}
+		list = append(list, runner.DeviceMemory{Device: id, Weights: onGPU})
+	}
+	return list
 }

@@ -29,10 +29,10 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	// SmolLM2-135M: 30 layers, 3 heads of keys and values of 64 numbers each, 2 bytes a number, trained on 8192 tokens.
-	if kv := uint64(30 * 3 * (64 + 64) * 2 * 8192 * runnertest.Parallel); report.NumCtx != 8192 || report.TrainCtx != 8192 || report.KVBytes != kv {
+	if kv := uint64(30 * 3 * (64 + 64) * 2 * 8192 * runnertest.Parallel); report.NumCtx != 8192 || report.TrainCtx != 8192 || report.Memory[0].KV != kv {
 		t.Errorf("report %+v; want a context of 8192 and %d bytes of KV", report, kv)
 	}
-	if report.WeightBytes > uint64(info.Size()) || report.WeightBytes < uint64(info.Size())*9/10 || report.Backend != "llama" || report.Parallel != runnertest.Parallel || report.Embedding != 576 || report.ComputeBytes == 0 || report.GPUBytes != 0 {
+	if report.Memory[0].Weights > uint64(info.Size()) || report.Memory[0].Weights < uint64(info.Size())*9/10 || report.Backend != "llama" || report.Parallel != runnertest.Parallel || report.Embedding != 576 || report.Memory[0].Compute == 0 || report.GPUBytes() != 0 {
 		t.Errorf("report %+v", report)
 	}
 }

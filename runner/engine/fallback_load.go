@@ -147,7 +147,7 @@ func (m *module) sizes(req runner.LoadRequest) {
 	}
 	m.parallel = max(req.Parallel, 1)
 	m.batch = cpuChunk
-	if req.NumGPU != 0 && len(llama.EnumerateGPUs()) > 0 {
+	if len(req.Placement) > 0 && len(llama.EnumerateGPUs()) > 0 {
 		m.batch = gpuChunk
 	}
 	if req.NumBatch > 0 {
@@ -163,13 +163,13 @@ func (m *module) sizes(req runner.LoadRequest) {
 // layers spreads the layers that shall be on GPUs evenly over them, the last ones first. The output counts as a layer.
 func (m *module) layers(req runner.LoadRequest) (gpus int, list ml.GPULayersList) {
 	devices := llama.EnumerateGPUs()
-	if len(devices) == 0 || req.NumGPU == 0 {
+	if len(devices) == 0 || len(req.Placement) == 0 {
 		return 0, nil
 	}
 	all := int(m.facts.of("block_count")) + 1
 	n := all
-	if req.NumGPU > 0 {
-		n = min(n, req.NumGPU)
+	if layers := onGPUs(req.Placement); layers > 0 {
+		n = min(n, layers)
 	}
 	list = make(ml.GPULayersList, len(devices))
 	for i, d := range devices {
@@ -186,15 +186,16 @@ func (m *module) report() runner.LoadReport {
 	memory := m.model.Backend().BackendMemory()
 	r := runner.LoadReport{
 		Backend: "ollama", Parallel: m.parallel, Vision: m.vision != nil, NumCtx: m.numCtx, TrainCtx: int(m.facts.of("context_length")),
-		Embedding: int(m.facts.of("embedding_length")), Pooled: m.pooled, WeightBytes: memory.InputWeights,
+		Embedding: int(m.facts.of("embedding_length")), Pooled: m.pooled,
 	}
 	for i, d := range append([]ml.DeviceMemory{memory.CPU}, memory.GPUs...) {
-		weights, kv := sum(d.Weights), sum(d.Cache)
-		r.WeightBytes += weights
-		r.KVBytes += kv
-		r.ComputeBytes += d.Graph
-		if i > 0 {
-			r.GPUBytes += weights + kv + d.Graph
+		on := runner.DeviceMemory{Device: d.ID, Weights: sum(d.Weights), KV: sum(d.Cache), Compute: d.Graph}
+		if i == 0 {
+			on.Device = runner.CPU
+			on.Weights += memory.InputWeights
+		}
+		if on.Bytes() > 0 {
+			r.Memory = append(r.Memory, on)
 		}
 	}
 	return r

@@ -22,7 +22,7 @@ func TestFallbackLoadsWhatLlamaCannot(t *testing.T) {
 	if report.Backend != "ollama" || report.Parallel != 2 || report.NumCtx != runnertest.NumCtx || report.TrainCtx != 2048 {
 		t.Errorf("report %+v", report)
 	}
-	if report.Vision || report.Pooled || report.Embedding != 64 || report.WeightBytes < 400_000 || report.KVBytes == 0 || report.ComputeBytes == 0 {
+	if report.Vision || report.Pooled || report.Embedding != 64 || report.Memory[0].Weights < 400_000 || report.Memory[0].KV == 0 || report.Memory[0].Compute == 0 {
 		t.Errorf("report %+v", report)
 	}
 }

@@ -26,8 +26,6 @@ const (
 	maxParallel = 64
 	// maxContext is beyond every model's.
 	maxContext = 1 << 24
-	// everyLayer is more than any model has.
-	everyLayer = 999
 	// kvPad is what llama.cpp rounds a context up to.
 	kvPad = 256
 )
@@ -117,12 +115,13 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 	report := runner.LoadReport{
 		Backend: "llama", Parallel: d.parallel, Vision: m.vision, Reranks: m.reranks,
 		NumCtx: d.numCtx, TrainCtx: int(facts.of("context_length")), Embedding: model.NEmbd(), Pooled: m.pooled,
-		WeightBytes: native.weights(), KVBytes: kvBytes(facts, d.numCtx, kvType) * uint64(d.parallel), ComputeBytes: computeBytes(m, d.chunk),
+		Memory: []runner.DeviceMemory{{
+			Device: runner.CPU, Weights: native.weights(), KV: kvBytes(facts, d.numCtx, kvType) * uint64(d.parallel), Compute: computeBytes(m, d.chunk),
+		}},
 	}
 	if flash == ml.FlashAttentionDisabled { // it holds the scores of every head against the whole context
-		report.ComputeBytes += uint64(facts.of("attention.head_count")) * uint64(d.numCtx) * uint64(d.chunk) * 4
+		report.Memory[0].Compute += uint64(facts.of("attention.head_count")) * uint64(d.numCtx) * uint64(d.chunk) * 4
 	}
-	report.GPUBytes = gpuBytes(report, params.NumGpuLayers, int(facts.of("block_count")))
 	e.loaded.Store(m)
 	go l.run(e.work)
 	report.Took = time.Since(begin)
@@ -131,19 +130,24 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 
 // modelParams says where the model goes.
 func modelParams(req runner.LoadRequest, progress func(float32)) llama.ModelParams {
-	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: progress}
-	gpus := llama.EnumerateGPUs()
-	if len(gpus) == 0 || req.NumGPU == 0 {
-		return params
-	}
-	params.NumGpuLayers = req.NumGPU
-	if req.NumGPU < 0 {
-		params.NumGpuLayers = everyLayer
-	}
-	for _, d := range gpus {
-		params.Devices = append(params.Devices, d.LlamaID)
+	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: progress, NumGpuLayers: onGPUs(req.Placement)}
+	for _, share := range req.Placement {
+		for _, d := range llama.EnumerateGPUs() {
+			if d.ID == share.Device {
+				params.Devices = append(params.Devices, d.LlamaID)
+				params.TensorSplit = append(params.TensorSplit, float32(share.Layers))
+			}
+		}
 	}
 	return params
+}
+
+// onGPUs is how many layers a placement puts on GPUs, the output among them.
+func onGPUs(placement []runner.Share) (layers int) {
+	for _, share := range placement {
+		layers += share.Layers
+	}
+	return layers
 }
 
 // newLoop makes the loop of a model that was just loaded.
@@ -268,28 +272,12 @@ func computeBytes(m *loaded, chunk int) uint64 {
 	return uint64(float64(chunk) * float64(m.vocab+2*m.model.NEmbd()) * 4 * 1.07)
 }
 
-// gpuBytes is the share of the layers that was put on GPUs, of all that was allocated.
-func gpuBytes(r runner.LoadReport, onGPU, layers int) uint64 {
-	if onGPU <= 0 || layers <= 0 {
-		return 0
-	}
-	share := float64(min(onGPU, layers+1)) / float64(layers+1) // the output counts as a layer
-	return uint64(share * float64(r.WeightBytes+r.KVBytes+r.ComputeBytes))
-}
-
-// Device is something to compute on.
-type Device struct {
-	ID      string `json:"id"`
-	Library string `json:"library"`           // cpu, cuda, …
-	Threads int    `json:"threads,omitempty"` // of a CPU
-}
-
 // Devices lists the GPUs that llama.cpp sees, and the CPU.
-func Devices() []Device {
+func Devices() []runner.Device {
 	llama.BackendInit()
-	out := []Device{}
+	out := []runner.Device{}
 	for _, d := range llama.EnumerateGPUs() {
-		out = append(out, Device{ID: d.ID, Library: d.Library})
+		out = append(out, runner.Device{ID: d.ID, Library: d.Library})
 	}
-	return append(out, Device{ID: "cpu", Library: "cpu", Threads: runtime.NumCPU()})
+	return append(out, runner.Device{ID: runner.CPU, Library: "cpu", Threads: runtime.NumCPU()})
 }

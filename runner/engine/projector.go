@@ -33,7 +33,7 @@ func (m *loaded) loadProjector(_ *llama.Context, req runner.LoadRequest) error {
 	if err := facts.checkProjector(); err != nil {
 		return fault.Wrap(err, fault.Invalid, "engine.Load", "the projector's file is damaged: %v", err)
 	}
-	mtmd, whole, several := projector(m.model, req.Projector, someThreads(req.NumThread), req.NumGPU != 0)
+	mtmd, whole, several := projector(m.model, req.Projector, someThreads(req.NumThread), len(req.Placement) > 0)
 	if mtmd == nil {
 		return fault.New(fault.Invalid, "engine.Load",
 			"llama.cpp cannot load the projector, or it does not fit the model; the server's log says why")

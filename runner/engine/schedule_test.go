@@ -327,7 +327,7 @@ func TestEmbeddingsAndAnswersShareTheLoop(t *testing.T) {
 
 func TestAnEncoderPacksInputs(t *testing.T) {
 	e, report := tiny(t, "bert", nil)
-	if !report.Pooled || report.KVBytes != 0 || report.Parallel != 4 {
+	if !report.Pooled || report.Memory[0].KV != 0 || report.Parallel != 4 {
 		t.Errorf("report %+v", report)
 	}
 	var inputs []string
