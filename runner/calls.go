@@ -17,16 +17,22 @@ import (
 // sockets before it can be waited for.
 const reapGrace = 2 * time.Second
 
-// Load loads a model; progress (0..1) may be nil. Cancelling ctx stops the child, because llama.cpp cannot be interrupted
-// in a load. A refusal by the engine, such as a damaged file, is a *fault.Error; a crash is the one that Generate tells of.
+// Load loads a model; progress (0..1, and 1 at the end) may be nil. The end of ctx and Stop kill the child, because llama.cpp cannot
+// be interrupted in a load. A refusal by the engine, such as a damaged file, is a *fault.Error; where memory ran out on the way, it is a
+// fault.TooLarge of KindMemory. A crash is the error that Generate tells of.
 func (p *Process) Load(ctx context.Context, req LoadRequest, progress func(float32)) (LoadReport, error) {
 	var report *LoadReport
+	defer p.loads()()
+	kills := oomKills()
 	err := stream(ctx, p, "loading the model", pathLoad, req, func(e LoadEvent) (bool, error) {
 		switch {
 		case e.Error != nil:
 			return true, fromWire(e.Error)
 		case e.Report != nil:
 			report = e.Report
+			if progress != nil {
+				progress(1)
+			}
 			return true, nil
 		case progress != nil:
 			progress(e.Progress)
@@ -38,7 +44,7 @@ func (p *Process) Load(ctx context.Context, req LoadRequest, progress func(float
 		return LoadReport{}, fmt.Errorf("runner: load: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return LoadReport{}, err
+		return LoadReport{}, killedForMemory(err, kills, oomKills())
 	}
 	return *report, nil
 }

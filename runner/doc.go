@@ -12,9 +12,10 @@
 // even when the parent is killed with signal 9.
 //
 //	what goes over the wire                    protocol.go, faults in wire.go
-//	starting, stopping, why a child ended      process.go, exit.go
+//	starting, stopping, why a child ended      process.go, exit.go; for want of memory: oom.go
 //	replacing a child that does not answer     watch.go
 //	the parent's calls                         calls.go
+//	what models can be loaded on               devices.go
 //	the child's side                           serve.go
 //	what an engine must do                     engine.go; held by internal/runnertest
 package runner

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("RUNNER_TEST_ROLE") {
 	case "":
 		os.Exit(tests(m))
+	case "devices":
+		lister()
 	case "parent":
 		parent()
 	case "child":
@@ -60,6 +63,26 @@ func parent() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "sluice-runner-*"))
 	fmt.Println(strings.Join(dirs, "\n"))
 	<-p.Done()
+}
+
+// lister is a runner that is asked for its devices: it says what it is told to, and then waits or exits as told.
+func lister() {
+	if !slices.Equal(os.Args[1:], []string{"devices", "--json"}) {
+		fmt.Fprintln(os.Stderr, "called with", os.Args[1:])
+		os.Exit(2)
+	}
+	fmt.Fprintln(os.Stderr, "the driver is too old")
+	fmt.Print(os.Getenv("RUNNER_TEST_SAYS"))
+	switch os.Getenv("RUNNER_TEST_END") {
+	case "hang":
+		select {}
+	case "fail":
+		os.Exit(3)
+	case "flood":
+		for range 1 << 12 {
+			fmt.Print(strings.Repeat(" ", 1<<10))
+		}
+	}
 }
 
 // child is a broken runner: it says one line, and answers every request with the same bytes. It writes its environment to

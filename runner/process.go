@@ -41,6 +41,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	stopped bool          // we asked it to go
+	loading int           // calls of Load in flight
 	silent  time.Duration // it was killed because it had not answered for so long
 
 	done chan struct{}
@@ -176,11 +177,28 @@ func (p *Process) Err() error {
 	}
 }
 
-// Stop ends the child: asks first, kills when ctx ends, and returns when it is gone. It may be called again.
+// loads notes a call of Load; the function that it gives notes its end.
+func (p *Process) loads() (end func()) {
+	add := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.loading += n
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// Stop ends the child: asks first, kills when ctx ends, and returns when it is gone. A child that loads is killed at once: it
+// could not listen, and has nothing to lose. Stop may be called again.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopped = true
+	loading := p.loading > 0
 	p.mu.Unlock()
+	if loading {
+		p.end()
+		return nil
+	}
 	_ = p.stdin.Close()
 	select {
 	case <-p.done:

@@ -55,8 +55,10 @@ type LoadRequest struct {
 	FlashAttention string   `json:"flash_attention,omitempty"` // "", "on", "off"; "" lets the engine choose
 }
 
-// Share is a run of layers on one device. The last layers of a model are the first to go to GPUs; the output counts as one layer,
-// behind all the others, so that a model of n blocks is whole on GPUs when the shares have n+1 layers together.
+// Share is a run of layers on one device. The shares of a model of n blocks get its last blocks, in order, the first share those
+// nearest to the input. Only when they have n+1 layers together do they get the whole model: the output is one more layer behind the
+// last block, and the last to go to a GPU (with n or less it is in main memory, as llama.cpp has it). The input is always there. A device that is not there, one that is
+// named twice, and more layers than the model has are Invalid. A projector goes to the first share's device.
 type Share struct {
 	Device string `json:"device"` // Device.ID
 	Layers int    `json:"layers"`
@@ -100,6 +102,7 @@ type LoadReport struct {
 	Pooled    bool           `json:"pooled"`    // the model pools by itself (an encoder): it embeds, it cannot generate
 	Memory    []DeviceMemory `json:"memory"`    // as allocated, a line for each device that has any of it
 	Took      time.Duration  `json:"took"`
+	Chats     bool           `json:"-"` // it runs elsewhere and renders by itself, see GenerateRequest.Chat; NumCtx may be 0, which is not known
 }
 
 // Bytes is what the model takes on all devices.
@@ -160,8 +163,8 @@ type GenerateRequest struct {
 	Owner       string   `json:"owner,omitempty"` // opaque: whose request it is; Usage.CachedTokens tells of what the same owner had read. "" nobody
 	Sampling    Sampling `json:"sampling"`
 
-	// Chat is what Prompt was rendered from, nil for a text. A child does not get it; a runner whose report says Chats answers it
-	// instead of Prompt, Images, Schema and After, and tells thinking and calls apart by itself.
+	// Chat is what Prompt was rendered from. A child does not get it; a runner whose report says Chats answers it instead of Prompt,
+	// Images, Schema and After, and tells thinking and calls apart by itself. Without messages it is a text: Prompt goes as it is.
 	Chat *Chat `json:"-"`
 }
 
@@ -171,6 +174,17 @@ type Chat struct {
 	Tools    api.Tools
 	Think    *api.ThinkValue
 	Format   string // JSON Schema; "null" any JSON; "" none
+
+	// Options are those of the request, with Ollama's names, instead of Sampling, Stop and NumPredict: what is not in them is for
+	// the server to choose, which knows its model's own.
+	Options map[string]any
+	Force   *ForcedCall // the answer must be a call; nil: the model decides
+}
+
+// ForcedCall is a call that a request requires.
+type ForcedCall struct {
+	Tool   string // of this tool; "" any
+	Schema string // JSON Schema of {"name": …, "arguments": …}, for servers that know no required calls
 }
 
 // Draft says whether tokens are guessed from what the prompt and the answer repeat, and checked several in one batch. The
@@ -250,4 +264,10 @@ type RerankResponse struct {
 type WireError struct {
 	Code string `json:"code"`
 	Msg  string `json:"msg"`
+	Hint string `json:"hint,omitempty"`
+	Kind string `json:"kind,omitempty"`
 }
+
+// KindMemory is the Kind of a fault.TooLarge of Load that says that memory ran out on the way. What was asked for may fit
+// elsewhere or later; other faults of that code say that it never will.
+const KindMemory = "memory"

@@ -62,11 +62,21 @@ func discard(runner.Chunk) error { return nil }
 func TestContract(t *testing.T) {
 	runnertest.Exercise(t, func(t *testing.T) (*runner.Process, runner.LoadReport) {
 		p := start(t, runner.Config{})
-		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "model.gguf", NumCtx: runnertest.NumCtx, Parallel: runnertest.Parallel}, nil)
+		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "model.gguf?" + fakeMemory, NumCtx: runnertest.NumCtx, Parallel: runnertest.Parallel}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p, report
+	})
+}
+
+// fakeMemory is what the fake's model takes.
+const fakeMemory = "weights=1000&kv_token=10&compute=5"
+
+func TestLoadContract(t *testing.T) {
+	runnertest.ExerciseLoads(t, runnertest.Model{
+		Start: func(t *testing.T) *runner.Process { return start(t, runner.Config{}) },
+		Path:  "model.gguf?load=5ms&" + fakeMemory, PerCell: 10,
 	})
 }
 
@@ -177,44 +187,6 @@ func TestStop(t *testing.T) {
 		}
 		cancel()
 		asking.Wait()
-	})
-}
-
-func TestLoad(t *testing.T) {
-	t.Run("progress rises to the report", func(t *testing.T) {
-		p := start(t, runner.Config{})
-		var seen []float32
-		report, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "m?load=20ms&weights=1000&kv=10&train=64", NumCtx: 100},
-			func(f float32) { seen = append(seen, f) })
-		if err != nil || report.Bytes() != 1010 || report.NumCtx != 64 || report.Took < 20*time.Millisecond {
-			t.Errorf("report %+v, %v", report, err)
-		}
-		if len(seen) != 10 || !slices.IsSorted(seen) {
-			t.Errorf("progress %v", seen)
-		}
-	})
-	for _, code := range fault.Codes() {
-		t.Run("a refusal keeps its code "+code.String(), func(t *testing.T) {
-			p := start(t, runner.Config{})
-			_, err := p.Load(t.Context(), runner.LoadRequest{ModelPath: "m?load_error=" + code.String(), NumCtx: 8}, nil)
-			runnertest.WantCode(t, err, code)
-			if err := p.Generate(t.Context(), runnertest.Request("say", 1), discard); fault.CodeOf(err) != fault.Conflict {
-				t.Errorf("without a model it answered %v", err)
-			}
-		})
-	}
-	t.Run("giving up a load stops the child", func(t *testing.T) {
-		p := start(t, runner.Config{})
-		gone := errors.New("nobody waits any more")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := p.Load(ctx, runner.LoadRequest{ModelPath: "m?load=1h", NumCtx: 8}, func(float32) { cancel(gone) })
-		if !errors.Is(err, gone) {
-			t.Errorf("error %v", err)
-		}
-		<-p.Done()
-		if p.Err() != nil {
-			t.Errorf("Err is %v", p.Err())
-		}
 	})
 }
 

@@ -13,7 +13,7 @@ func toWire(err error) *WireError {
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f):
-		return &WireError{Code: f.Code.String(), Msg: f.Msg}
+		return &WireError{Code: f.Code.String(), Msg: f.Msg, Hint: f.Hint, Kind: f.Kind}
 	case errors.Is(err, context.Canceled):
 		return &WireError{Code: fault.Canceled.String(), Msg: "the request was cancelled"}
 	}
@@ -24,7 +24,7 @@ func toWire(err error) *WireError {
 func fromWire(w *WireError) error {
 	for _, c := range fault.Codes() {
 		if c.String() == w.Code {
-			return &fault.Error{Code: c, Op: "runner", Msg: w.Msg}
+			return &fault.Error{Code: c, Op: "runner", Msg: w.Msg, Hint: w.Hint, Kind: w.Kind}
 		}
 	}
 	return &fault.Error{Code: fault.Internal, Op: "runner", Msg: w.Msg}

@@ -88,7 +88,11 @@ func devices(w io.Writer, asJSON bool) error {
 		return enc.Encode(list)
 	}
 	for _, d := range list {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%d threads\n", d.ID, d.Library, d.Threads); err != nil {
+		threads := ""
+		if d.Threads > 0 {
+			threads = fmt.Sprintf("\t%d threads", d.Threads)
+		}
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d MiB free%s\n", d.ID, d.Library, d.Name, d.FreeBytes>>20, d.TotalBytes>>20, threads); err != nil {
 			return err
 		}
 	}

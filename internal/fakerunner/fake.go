@@ -37,6 +37,9 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 		return runner.LoadReport{}, fault.Wrap(err, fault.Invalid, "fakerunner", "%v", err)
 	}
 	f.script = s
+	if err := s.placed(req.Placement); err != nil {
+		return runner.LoadReport{}, err
+	}
 	const steps = 10
 	for i := range steps {
 		progress(float32(i) / steps)
@@ -46,6 +49,9 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 		if s.loadDie && i == steps/2 {
 			die()
 		}
+	}
+	if s.loadError == fault.TooLarge.String() {
+		return runner.LoadReport{}, noMemory("the script says so")
 	}
 	if s.loadError != "" {
 		for _, c := range fault.Codes() {
@@ -62,12 +68,16 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	if s.train > 0 {
 		f.numCtx = min(f.numCtx, s.train)
 	}
+	memory := s.memory(req.Placement, f.numCtx*f.parallel)
+	if err := s.fits(memory); err != nil {
+		return runner.LoadReport{}, err
+	}
 	f.slots = make(chan struct{}, f.parallel)
 	fmt.Fprintln(os.Stderr, "fakerunner: threads", req.NumThread)
 	return runner.LoadReport{
 		Backend: "fake", Parallel: f.parallel, Vision: s.vision, Reranks: s.reranks,
 		NumCtx: f.numCtx, TrainCtx: s.train, Embedding: f.width(), Pooled: s.pooled || s.reranks,
-		Memory: s.memory(req), Took: time.Since(begin),
+		Memory: memory, Took: time.Since(begin),
 	}, nil
 }
 

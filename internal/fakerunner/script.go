@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -21,6 +22,10 @@ type script struct {
 	dieAfter, errAfter int
 	width, train       int
 	weights, kv, gpu   uint64
+	kvToken, compute   uint64
+	oomAbove           uint64
+	layers             int
+	devices            []runner.Device
 	loadDie, hang      bool
 	stay, pooled       bool
 	vision, reranks    bool
@@ -65,6 +70,17 @@ func parse(s script, query string) (script, error) {
 			s.kv, err = strconv.ParseUint(v, 10, 64)
 		case "gpu":
 			s.gpu, err = strconv.ParseUint(v, 10, 64)
+		case "kv_token":
+			s.kvToken, err = strconv.ParseUint(v, 10, 64)
+		case "compute":
+			s.compute, err = strconv.ParseUint(v, 10, 64)
+		case "oom_above":
+			s.oomAbove, err = strconv.ParseUint(v, 10, 64)
+		case "layers":
+			s.layers, err = strconv.Atoi(v)
+		case "devices":
+			s.devices = nil
+			err = json.Unmarshal([]byte(v), &s.devices)
 		case "load_die":
 			s.loadDie = v == "1"
 		case "hang":
@@ -102,18 +118,4 @@ func ofPrompt(s script, prompt string) (script, string, error) {
 	}
 	s, err := parse(s, query)
 	return s, before + after, err
-}
-
-// memory is what the script says that the model takes. With gpu=n that many bytes of the weights are on the first GPU.
-func (s script) memory(req runner.LoadRequest) []runner.DeviceMemory {
-	onGPU := min(s.gpu, s.weights)
-	list := []runner.DeviceMemory{{Device: runner.CPU, Weights: s.weights - onGPU, KV: s.kv}}
-	if onGPU > 0 {
-		id := "CUDA0"
-		if len(req.Placement) > 0 {
-			id = req.Placement[0].Device
-		}
-		list = append(list, runner.DeviceMemory{Device: id, Weights: onGPU})
-	}
-	return list
 }

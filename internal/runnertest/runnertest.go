@@ -28,7 +28,7 @@ const prompt = "Here is a list of the numbers from one to twelve: one, two, thre
 // scores pairs of texts. The suite stops it.
 type Load func(t *testing.T) (*runner.Process, runner.LoadReport)
 
-// Exercise runs what every runner must do, the fake too. An engine must pass ExerciseGrammar besides.
+// Exercise runs what every runner must do, the fake too. An engine must pass ExerciseGrammar besides. ExerciseLoads is about loads.
 func Exercise(t *testing.T, load Load) {
 	s := begin(t, load)
 	t.Run("the report says what was loaded", s.loaded)
@@ -118,6 +118,9 @@ func (s *suite) loaded(t *testing.T) {
 	r := s.report
 	if r.NumCtx != NumCtx || r.Parallel != Parallel || r.Backend == "" || r.Embedding <= 0 || r.Pooled || r.Vision || r.Reranks {
 		t.Errorf("report %+v", s.report)
+	}
+	if len(r.Memory) == 0 || r.Bytes() == 0 || r.GPUBytes() > r.Bytes() {
+		t.Errorf("memory %+v", r.Memory)
 	}
 }
 

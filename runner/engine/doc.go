@@ -22,11 +22,14 @@
 //	vectors                                    embed.go; models that pool over a batch: pooled.go
 //	what a prompt is read as                   inputs.go; images: images.go; their projectors: projector.go
 //	texts that C could not tokenize whole      longruns.go
-//	parameters, bytes reported                 load.go; adapters: lora.go
+//	parameters of a load                       load.go; adapters: lora.go
+//	devices, which layers go where             devices.go, placement.go
+//	bytes as allocated                         memory.go, breakdown.cpp; memory that ran out: lastlog.go
 //	what a file says, and what would abort     gguf.go
 //	scores of pairs                            rerank.go
 //	what llama.cpp cannot load                 fallback.go and its kin, architectures.go, probe.go
-//	calls that the package hides               llama.go, the only cgo of ours
+//	calls that the package hides               llama.go; cgo of ours is there and in the four files just named, with declarations
+//	                                           made by hand, which tests compare with the library
 //
 // The traps named in comments here were measured on the package at v0.17.4.
 package engine

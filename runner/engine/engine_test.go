@@ -22,6 +22,11 @@ func TestContract(t *testing.T) {
 	runnertest.Exercise(t, func(t *testing.T) (*runner.Process, runner.LoadReport) { return load(t, nil) })
 }
 
+func TestLoadContract(t *testing.T) {
+	// SmolLM2-135M: 30 layers, 3 heads of keys and values of 64 numbers each, 2 bytes a number.
+	runnertest.ExerciseLoads(t, runnertest.Model{Start: start, Path: model, PerCell: 30 * 3 * (64 + 64) * 2})
+}
+
 func TestReport(t *testing.T) {
 	_, report := load(t, numCtx(1<<20))
 	info, err := os.Stat(model)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ollama/ollama/fs/ggml"
-	"github.com/ollama/ollama/llama"
 	"github.com/ollama/ollama/ml"
 	ollama "github.com/ollama/ollama/model"
 	modelinput "github.com/ollama/ollama/model/input"
@@ -63,16 +62,19 @@ func (m *module) Load(ctx context.Context, req runner.LoadRequest, progress func
 		return report, err
 	}
 	// A file that lacks a tensor is found when the model is built or computed for the first time, by a panic.
+	begun := nativeLog.mark()
 	defer func() {
 		if r := recover(); r != nil {
-			err = m.broken(r)
+			err = m.broken(r, begun)
 		}
 	}()
-	llama.BackendInit()
+	devices, place, err := placeOn(req, m.facts)
+	if err != nil {
+		return report, err
+	}
 	m.sizes(req)
-	gpus, layers := m.layers(req)
 	m.model, err = ollama.New(req.ModelPath, ml.BackendParams{
-		AllocMemory: true, NumThreads: someThreads(req.NumThread), GPULayers: layers, FlashAttention: flash,
+		AllocMemory: true, NumThreads: someThreads(req.NumThread), GPULayers: place.module(), FlashAttention: flash,
 	})
 	if err != nil {
 		return report, fault.Wrap(err, fault.Invalid, "engine.Load", "the fallback engine cannot load the model file (architecture %q)", m.facts.arch)
@@ -97,21 +99,23 @@ func (m *module) Load(ctx context.Context, req runner.LoadRequest, progress func
 			return report, fmt.Errorf("engine: %w", err)
 		}
 	}
-	if err := m.model.Backend().Load(ctx, oneByOne(progress)); err != nil {
+	told := oneByOne(progress)
+	if err := m.model.Backend().Load(ctx, func(p float32) { told(p * contextShare) }); err != nil {
 		return report, fault.Wrap(err, fault.Invalid, "engine.Load", "the model file's weights cannot be read; it may be cut short")
 	}
-	slog.Info("loaded by the fallback engine", "architecture", m.facts.arch, "gpus", gpus, "parallel", m.parallel, "context", m.numCtx)
-	report = m.report()
+	slog.Info("loaded by the fallback engine", "architecture", m.facts.arch, "placement", req.Placement, "parallel", m.parallel, "context", m.numCtx)
+	report = m.report(devices)
+	told(1)
 	report.Took = time.Since(begin)
 	go l.run()
 	return report, nil
 }
 
-// oneByOne makes a progress that many goroutines may call, as the module does with every block of 128 KiB that it has read. It
-// is told of whole percents only, and never of less than before.
+// oneByOne makes a progress, which may be nil, one that many goroutines may call, as the module does with every block of 128 KiB that
+// it has read. It is told of whole percents only, and never of less than before.
 func oneByOne(progress func(float32)) func(float32) {
 	if progress == nil {
-		return nil
+		return func(float32) {}
 	}
 	var mu sync.Mutex
 	told := -1
@@ -125,15 +129,18 @@ func oneByOne(progress func(float32)) func(float32) {
 	}
 }
 
-// broken tells of a panic in Load.
-func (m *module) broken(r any) error {
+// broken tells of a panic in Load, which began at a mark of the log.
+func (m *module) broken(r any, begun int) error {
 	err, ok := r.(error)
 	var memory ml.ErrNoMem
 	if errors.As(err, &memory) {
-		return fault.Wrap(err, fault.TooLarge, "engine.Load", "there is not enough memory for this model; ask for a smaller num_ctx")
+		return noMemory(err, "the fallback engine could not allocate what it needs")
 	}
 	if !ok {
 		err = fmt.Errorf("%v", r)
+	}
+	if out := memoryFault(err, begun); out != nil {
+		return out
 	}
 	slog.Error("the fallback engine failed to load", "error", err, "stack", string(debug.Stack()))
 	return fault.Wrap(err, fault.Invalid, "engine.Load", "the model file is not what its architecture %q needs; the server's log says more", m.facts.arch)
@@ -147,7 +154,7 @@ func (m *module) sizes(req runner.LoadRequest) {
 	}
 	m.parallel = max(req.Parallel, 1)
 	m.batch = cpuChunk
-	if len(req.Placement) > 0 && len(llama.EnumerateGPUs()) > 0 {
+	if len(req.Placement) > 0 {
 		m.batch = gpuChunk
 	}
 	if req.NumBatch > 0 {
@@ -160,45 +167,36 @@ func (m *module) sizes(req runner.LoadRequest) {
 	m.batch = min(m.batch, m.numCtx)
 }
 
-// layers spreads the layers that shall be on GPUs evenly over them, the last ones first. The output counts as a layer.
-func (m *module) layers(req runner.LoadRequest) (gpus int, list ml.GPULayersList) {
-	devices := llama.EnumerateGPUs()
-	if len(devices) == 0 || len(req.Placement) == 0 {
-		return 0, nil
-	}
-	all := int(m.facts.of("block_count")) + 1
-	n := all
-	if layers := onGPUs(req.Placement); layers > 0 {
-		n = min(n, layers)
-	}
-	list = make(ml.GPULayersList, len(devices))
-	for i, d := range devices {
-		list[i].DeviceID = d.DeviceID
-	}
-	for i := range n {
-		at := i * len(devices) / n
-		list[at].Layers = append(list[at].Layers, all-n+i)
-	}
-	return len(devices), list
-}
-
-func (m *module) report() runner.LoadReport {
-	memory := m.model.Backend().BackendMemory()
+// report tells what the module has allocated, as its backend counted it while it did.
+func (m *module) report(devices []device) runner.LoadReport {
 	r := runner.LoadReport{
 		Backend: "ollama", Parallel: m.parallel, Vision: m.vision != nil, NumCtx: m.numCtx, TrainCtx: int(m.facts.of("context_length")),
 		Embedding: int(m.facts.of("embedding_length")), Pooled: m.pooled,
 	}
-	for i, d := range append([]ml.DeviceMemory{memory.CPU}, memory.GPUs...) {
-		on := runner.DeviceMemory{Device: d.ID, Weights: sum(d.Weights), KV: sum(d.Cache), Compute: d.Graph}
-		if i == 0 {
-			on.Device = runner.CPU
-			on.Weights += memory.InputWeights
+	taken := m.model.Backend().BackendMemory()
+	var took memory
+	for i, d := range append([]ml.DeviceMemory{taken.CPU}, taken.GPUs...) {
+		id, inputs := runner.CPU, taken.InputWeights
+		if i > 0 {
+			id, inputs = moduleID(devices, d), 0
 		}
-		if on.Bytes() > 0 {
-			r.Memory = append(r.Memory, on)
+		line := took.on(id)
+		line.Weights += sum(d.Weights) + inputs
+		line.KV += sum(d.Cache)
+		line.Compute += d.Graph
+	}
+	r.Memory = took.lines()
+	return r
+}
+
+// moduleID is our id of a device that the module names.
+func moduleID(devices []device, d ml.DeviceMemory) string {
+	for _, known := range devices {
+		if known.module == d.DeviceID {
+			return known.ID
 		}
 	}
-	return r
+	return d.Name // of ggml's registry too
 }
 
 func sum(list []uint64) (all uint64) {

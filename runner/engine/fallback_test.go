@@ -35,6 +35,9 @@ func TestBothEnginesAgree(t *testing.T) {
 	if a.Backend != "llama" || b.Backend != "ollama" {
 		t.Fatalf("they run on %q and %q", a.Backend, b.Backend)
 	}
+	if len(a.Memory) != 1 || len(b.Memory) != 1 || a.Memory[0].KV != b.Memory[0].KV || b.Memory[0].Weights == 0 || b.Memory[0].Compute == 0 {
+		t.Errorf("they take %+v and %+v; want caches of one size", a.Memory, b.Memory)
+	}
 	for _, prompt := range []string{chat, "The answer is", strings.Repeat("one two three ", 40)} {
 		req := runnertest.Request(prompt, 40)
 		req.Logprobs, req.TopLogprobs = true, 3

@@ -20,18 +20,7 @@ func tinyNative(t *testing.T) (*llama.Model, *llama.Context, *native) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	llama.BackendInit()
-	model, err := llama.LoadModelFromFile(filepath.Clean(path), llama.ModelParams{UseMmap: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { llama.FreeModel(model) })
-	ctx, err := llama.NewContextWithModel(model, llama.NewContextParams(256, 8, 2, 1, ml.FlashAttentionDisabled, "f16"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNative(model, ctx)
-	t.Cleanup(n.free)
+	model, ctx, n := bareNative(t, path, true, llama.NewContextParams(256, 8, 2, 1, ml.FlashAttentionDisabled, "f16"))
 	batch, err := llama.NewBatch(8, 2, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +33,24 @@ func tinyNative(t *testing.T) (*llama.Model, *llama.Context, *native) {
 		t.Fatal(err)
 	}
 	ctx.Synchronize()
+	return model, ctx, n
+}
+
+// bareNative loads a model without an engine, and makes its context.
+func bareNative(t *testing.T, path string, mmap bool, params llama.ContextParams) (*llama.Model, *llama.Context, *native) {
+	t.Helper()
+	llama.BackendInit()
+	model, err := llama.LoadModelFromFile(filepath.Clean(path), llama.ModelParams{UseMmap: mmap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { llama.FreeModel(model) })
+	ctx, err := llama.NewContextWithModel(model, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNative(model, ctx)
+	t.Cleanup(n.free)
 	return model, ctx, n
 }
 

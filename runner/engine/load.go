@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -56,11 +57,20 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 		return report, err
 	}
 
-	llama.BackendInit()
-	params := modelParams(req, progress)
-	onGPU := params.NumGpuLayers != 0
+	devices, place, err := placeOn(req, facts)
+	if err != nil {
+		return runner.LoadReport{}, err
+	}
+	begun := nativeLog.mark()
+	told := oneByOne(progress)
+	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: func(p float32) { told(p * readShare) }}
+	place.llama(&params)
+	onGPU := place.layers() > 0
 	model, err := llama.LoadModelFromFile(req.ModelPath, params)
 	if err != nil {
+		if err := memoryFault(err, begun); err != nil {
+			return runner.LoadReport{}, err
+		}
 		if other := secondTry(facts); other != nil {
 			if report, err := other.Load(ctx, req, progress); err == nil {
 				e.other.Store(&other)
@@ -83,18 +93,25 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 		padded(d.numCtx)*d.sequences, d.chunk, d.sequences, threads, flash, kvType))
 	if err != nil {
 		llama.FreeModel(model)
-		return runner.LoadReport{}, fault.Wrap(err, fault.TooLarge, "engine.Load",
-			"llama.cpp cannot make %d contexts of %d tokens for this model; ask for a smaller num_ctx or fewer in parallel", d.parallel, d.numCtx)
+		if err := memoryFault(err, begun); err != nil {
+			return runner.LoadReport{}, err
+		}
+		return runner.LoadReport{}, fault.Wrap(err, fault.Invalid, "engine.Load",
+			"llama.cpp cannot make %d contexts of %d tokens (KV cache %s) for this model; the server's log says why", d.parallel, d.numCtx, kvType)
 	}
+	told(contextShare)
 	native := newNative(model, lctx)
 	give := func(err error) (runner.LoadReport, error) {
 		native.free()
 		llama.FreeModel(model)
+		if memory := memoryFault(err, begun); memory != nil {
+			err = memory
+		}
 		return runner.LoadReport{}, err
 	}
 	batch, err := llama.NewBatch(d.chunk, d.sequences, 0)
 	if err != nil {
-		return give(fault.Wrap(err, fault.TooLarge, "engine.Load", "no memory for a batch of %d tokens", d.chunk))
+		return give(noMemory(err, fmt.Sprintf("a batch of %d tokens could not be made", d.chunk)))
 	}
 
 	m := &loaded{
@@ -102,11 +119,22 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 		addsBOS: model.AddBOSToken(), splits: native.splits(), specials: sync.OnceValue(native.specials), pooling: int(facts.of("pooling_type")), pooled: facts.pooled(), encoder: facts.encoder(),
 		packs: facts.packs(), reranks: facts.of("pooling_type") == poolingRank,
 	}
+	var took memory
+	if err := took.measure(native, devices, nativeLog.since(begun)); err != nil {
+		return give(err)
+	}
 	if err := m.loadAdapters(lctx, req); err != nil {
 		return give(err)
 	}
-	if err := m.loadProjector(lctx, req); err != nil {
+	for _, path := range req.Adapters {
+		took.adapter(path, place)
+	}
+	loading := nativeLog.mark()
+	if err := m.loadProjector(req, place); err != nil {
 		return give(err)
+	}
+	if req.Projector != "" {
+		took.projector(req.Projector, place.lead(), nativeLog.since(loading))
 	}
 	if err := m.loadPairs(req); err != nil {
 		return give(err)
@@ -115,39 +143,29 @@ func (e *Engine) Load(ctx context.Context, req runner.LoadRequest, progress func
 	report := runner.LoadReport{
 		Backend: "llama", Parallel: d.parallel, Vision: m.vision, Reranks: m.reranks,
 		NumCtx: d.numCtx, TrainCtx: int(facts.of("context_length")), Embedding: model.NEmbd(), Pooled: m.pooled,
-		Memory: []runner.DeviceMemory{{
-			Device: runner.CPU, Weights: native.weights(), KV: kvBytes(facts, d.numCtx, kvType) * uint64(d.parallel), Compute: computeBytes(m, d.chunk),
-		}},
-	}
-	if flash == ml.FlashAttentionDisabled { // it holds the scores of every head against the whole context
-		report.Memory[0].Compute += uint64(facts.of("attention.head_count")) * uint64(d.numCtx) * uint64(d.chunk) * 4
+		Memory: took.lines(),
 	}
 	e.loaded.Store(m)
 	go l.run(e.work)
+	told(1)
 	report.Took = time.Since(begin)
 	return report, nil
 }
 
-// modelParams says where the model goes.
-func modelParams(req runner.LoadRequest, progress func(float32)) llama.ModelParams {
-	params := llama.ModelParams{UseMmap: req.UseMmap, Progress: progress, NumGpuLayers: onGPUs(req.Placement)}
-	for _, share := range req.Placement {
-		for _, d := range llama.EnumerateGPUs() {
-			if d.ID == share.Device {
-				params.Devices = append(params.Devices, d.LlamaID)
-				params.TensorSplit = append(params.TensorSplit, float32(share.Layers))
-			}
-		}
-	}
-	return params
-}
+// How far a load is when the file is read, and when the context is made; the rest is for what comes beside the model.
+const (
+	readShare    = 0.95
+	contextShare = 0.98
+)
 
-// onGPUs is how many layers a placement puts on GPUs, the output among them.
-func onGPUs(placement []runner.Share) (layers int) {
-	for _, share := range placement {
-		layers += share.Layers
+// placeOn wakes ggml, lists its devices and checks the request's shares against them.
+func placeOn(req runner.LoadRequest, facts fileFacts) ([]device, placement, error) {
+	if len(req.Placement) == 0 {
+		hideGPUs()
 	}
-	return layers
+	devices := registry(false)
+	place, err := placed(req.Placement, gpus(devices), int(facts.of("block_count")))
+	return devices, place, err
 }
 
 // newLoop makes the loop of a model that was just loaded.
@@ -238,46 +256,3 @@ func dimensionsOf(req runner.LoadRequest, facts fileFacts, onGPU bool) dimension
 
 // padded is what llama.cpp makes of a context.
 func padded(numCtx int) int { return (numCtx + kvPad - 1) / kvPad * kvPad }
-
-// kvBytes is exact for models with attention in every layer: for each layer, tokens × heads × (key + value length) × bytes
-// of an element. An encoder has no cache.
-func kvBytes(f fileFacts, numCtx int, kvType string) uint64 {
-	if f.encoder() {
-		return 0
-	}
-	perElement := map[string]float64{"f16": 2, "q8_0": 34.0 / 32, "q4_0": 18.0 / 32}[kvType]
-	tokens := int64(padded(numCtx))
-	heads := max(f.of("attention.head_count"), 1)
-	key, value := f.of("attention.key_length"), f.of("attention.value_length")
-	if key == 0 {
-		key = f.of("embedding_length") / heads
-	}
-	if value == 0 {
-		value = f.of("embedding_length") / heads
-	}
-	var elements int64
-	for layer := range int(f.of("block_count")) {
-		kv := f.perLayer("attention.head_count_kv", layer)
-		if kv == 0 {
-			kv = f.perLayer("attention.head_count", layer)
-		}
-		elements += kv * (key + value)
-	}
-	return uint64(float64(tokens*elements) * perElement)
-}
-
-// computeBytes bounds the compute buffer: room for the logits of a whole batch and two rows of activations, and 7 % that
-// was measured on top. Most of it is address space that is never touched.
-func computeBytes(m *loaded, chunk int) uint64 {
-	return uint64(float64(chunk) * float64(m.vocab+2*m.model.NEmbd()) * 4 * 1.07)
-}
-
-// Devices lists the GPUs that llama.cpp sees, and the CPU.
-func Devices() []runner.Device {
-	llama.BackendInit()
-	out := []runner.Device{}
-	for _, d := range llama.EnumerateGPUs() {
-		out = append(out, runner.Device{ID: d.ID, Library: d.Library})
-	}
-	return append(out, runner.Device{ID: runner.CPU, Library: "cpu", Threads: runtime.NumCPU()})
-}

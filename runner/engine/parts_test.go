@@ -107,33 +107,6 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-func TestKVBytes(t *testing.T) {
-	qwen := fileFacts{arch: "qwen2", ints: map[string]int64{
-		"qwen2.block_count": 24, "qwen2.attention.head_count": 14, "qwen2.attention.head_count_kv": 2, "qwen2.embedding_length": 896,
-	}}
-	perLayer := fileFacts{arch: "x", ints: map[string]int64{"x.block_count": 2, "x.attention.head_count": 4, "x.embedding_length": 256},
-		lists: map[string][]int64{"x.attention.head_count_kv": {1, 3}}}
-	encoder := fileFacts{arch: "bert", ints: map[string]int64{"bert.block_count": 6, "bert.attention.causal": 0, "bert.attention.head_count": 12, "bert.embedding_length": 384}}
-	for name, row := range map[string]struct {
-		facts  fileFacts
-		numCtx int
-		kvType string
-		want   uint64
-	}{
-		"measured: 96 MiB at 8,192":     {qwen, 8192, "f16", 96 << 20},
-		"measured: 204 MiB at 4 × 8192": {qwen, 32768, "q8_0", 204 << 20},
-		"rounded up to 256 tokens":      {qwen, 1, "f16", 3 << 20},
-		"heads that differ by layer":    {perLayer, 256, "f16", 256 * 4 * 128 * 2},
-		"an encoder has none":           {encoder, 512, "f16", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := kvBytes(row.facts, row.numCtx, row.kvType); got != row.want {
-				t.Errorf("got %d, want %d", got, row.want)
-			}
-		})
-	}
-}
-
 func TestCommonPrefix(t *testing.T) {
 	for name, row := range map[string]struct {
 		a, b []int

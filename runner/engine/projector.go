@@ -2,9 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"os"
 	"slices"
-
-	"github.com/ollama/ollama/llama"
 
 	"sluice/fault"
 	"sluice/runner"
@@ -13,8 +12,9 @@ import (
 // projectorArch is the architecture of files with an image encoder and its projector.
 const projectorArch = "clip"
 
-// loadProjector makes the model take images (m.vision, m.wholeImages), if the request names a projector.
-func (m *loaded) loadProjector(_ *llama.Context, req runner.LoadRequest) error {
+// loadProjector makes the model take images (m.vision, m.wholeImages), if the request names a projector. It goes to the first device of
+// the placement; clip.cpp would take the machine's first, and lets only the environment say otherwise.
+func (m *loaded) loadProjector(req runner.LoadRequest, place placement) error {
 	if req.Projector == "" {
 		return nil
 	}
@@ -33,7 +33,10 @@ func (m *loaded) loadProjector(_ *llama.Context, req runner.LoadRequest) error {
 	if err := facts.checkProjector(); err != nil {
 		return fault.Wrap(err, fault.Invalid, "engine.Load", "the projector's file is damaged: %v", err)
 	}
-	mtmd, whole, several := projector(m.model, req.Projector, someThreads(req.NumThread), len(req.Placement) > 0)
+	if err := os.Setenv("MTMD_BACKEND_DEVICE", place.lead()); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	mtmd, whole, several := projector(m.model, req.Projector, someThreads(req.NumThread), place.layers() > 0)
 	if mtmd == nil {
 		return fault.New(fault.Invalid, "engine.Load",
 			"llama.cpp cannot load the projector, or it does not fit the model; the server's log says why")
