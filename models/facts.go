@@ -29,8 +29,12 @@ func decode(f *os.File, keep int) (g *ggml.GGML, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
-	if err := checkHeader(f, fi.Size()); err != nil {
+	h, err := readHeader(f, fi.Size())
+	if err != nil {
 		return nil, err
+	}
+	if h.split.sharded() {
+		return nil, fault.New(fault.Invalid, "models.decode", "the GGUF file is %s of a model: create the model from all of them", h.split)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("models: %w", err)
@@ -119,6 +123,7 @@ func readFacts(g *ggml.GGML) (f Facts, err error) {
 			Pooling:         pooling,
 			Reranks:         pool == uint32(poolingRank),
 			Vision:          kv.Uint("vision.block_count") > 0,
+			Layout:          readLayout(kv, g.Tensors().Items()),
 		}
 		return nil
 	})
@@ -147,16 +152,14 @@ func positive(n uint32) int {
 // Info gives what /api/show adds: the GGUF key-values and, when verbose, tensors; long arrays are empty unless verbose.
 // The values are strings, bools, numbers, []any, and nil for a number that JSON does not have.
 func (s *Store) Info(m *Model, verbose bool) (kv map[string]any, tensors []api.Tensor, err error) {
-	f, err := os.Open(m.Path)
-	if err != nil {
-		return nil, nil, fault.Wrap(err, fault.NotFound, "models.Info", "model '%s' not found", m.Name)
-	}
-	defer f.Close()
 	keep := shortArray
 	if verbose {
 		keep = -1
 	}
-	g, err := decode(f, keep)
+	g, err := m.decode(keep)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fault.Wrap(err, fault.NotFound, "models.Info", "model '%s' not found", m.Name)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,9 +13,9 @@ import (
 // shared with the store.
 type Model struct {
 	Name       string // full short form with tag, "qwen2.5-coder:0.5b"
-	Digest     string // of the manifest, hex
-	Path       string // of the GGUF file
-	Size       int64  // bytes of all layers
+	Digest     string // of the manifest, hex; of a file in a folder see readLoose
+	Path       string // of the GGUF file, or of the first of its shards
+	Size       int64  // bytes of all layers, or of all files
 	ModifiedAt time.Time
 
 	Template string
@@ -31,6 +31,9 @@ type Model struct {
 	prog      *program // of Template; nil in a Model that was not made by a Store
 	adapters  []string
 	projector string
+	blobs     []blobKey // of GGUF files
+	shards    []string  // paths of the files of a model in a folder; nil when it is installed
+	told      []string  // capabilities of a model that is not installed here, see Remote
 }
 
 // Facts are read from the GGUF file's metadata.
@@ -54,6 +57,8 @@ type Facts struct {
 // embeds too, in this engine.
 func (m *Model) Capabilities() []string {
 	switch {
+	case m.told != nil:
+		return slices.Clone(m.told)
 	case m.Facts.Reranks:
 		return []string{"rerank"}
 	case m.Facts.Pooling:
@@ -74,6 +79,9 @@ func (m *Model) Capabilities() []string {
 	add(m.canThink(), model.CapabilityThinking)
 	return caps
 }
+
+// InFolder tells that the model is a file in a folder, and not installed.
+func (m *Model) InFolder() bool { return m.shards != nil }
 
 // Adapters are the paths of the LoRA files that belong to the model.
 func (m *Model) Adapters() []string { return slices.Clone(m.adapters) }
