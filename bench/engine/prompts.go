@@ -3,13 +3,15 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"sluice/bench/beside"
 )
 
 var subjects = []string{"a river", "an old clock", "a lighthouse", "a train at night", "a market in spring", "a mountain village", "a letter", "a ship's cook", "the first snow", "a violin"}
 
 // story asks for a text that is longer than anybody waits for. Each number gives another prompt.
 func story(i int) string {
-	return chatML(fmt.Sprintf("Story number %d. Write a long story about %s. Do not stop before the end.", i, subjects[i%len(subjects)]))
+	return beside.ChatML(fmt.Sprintf("Story number %d. Write a long story about %s. Do not stop before the end.", i, subjects[i%len(subjects)]))
 }
 
 // storySmol is for a base prompt that any model goes on with.
@@ -72,7 +74,7 @@ func repairs() []string {
 		{"SELECT employee.name, employee.email, sum(invoice.amout) AS revenue FROM employee JOIN invoice ON invoice.employee_id = employee.id WHERE invoice.status = 'paid' GROUP BY employee.name, employee.email ORDER BY revenue DESC LIMIT 5;", "column invoice.amout does not exist, did you mean invoice.amount"},
 		{"SELECT supplier.name, supplier.country, min(product.price) AS cheapest, max(product.price) AS dearest FROM suplier JOIN product ON product.supplier_id = supplier.id GROUP BY supplier.name, supplier.country ORDER BY dearest DESC;", "relation \"suplier\" does not exist"},
 	} {
-		out = append(out, chatML("This PostgreSQL statement fails:\n"+row[0]+"\nError: "+row[1]+"\nAnswer with the corrected statement only, nothing else.")+"```sql\n")
+		out = append(out, beside.ChatML("This PostgreSQL statement fails:\n"+row[0]+"\nError: "+row[1]+"\nAnswer with the corrected statement only, nothing else.")+"```sql\n")
 	}
 	return out
 }
@@ -82,9 +84,9 @@ func repairs() []string {
 func elsewhere() []string {
 	ask := "Tables:\n" + schemaText(6, 10) + "\nWrite one PostgreSQL statement, and nothing else: "
 	return []string{
-		chatML(ask + "the ten customers with the highest total of orders, with their city."),
-		chatML(ask + "the average price of products by category, the dearest first, only categories with over 5 products."),
-		chatML(ask + "for each month the number of invoices and their sum."),
+		beside.ChatML(ask + "the ten customers with the highest total of orders, with their city."),
+		beside.ChatML(ask + "the average price of products by category, the dearest first, only categories with over 5 products."),
+		beside.ChatML(ask + "for each month the number of invoices and their sum."),
 		story(3), story(4),
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sluice/bench/beside"
 )
 
 // What gateway.streams asks for.
@@ -26,9 +28,9 @@ const (
 // streams is how many streams at 50 tokens a second go through the gateway with at most 10 ms added to a token (99 of 100) and memory
 // that does not grow. The runner is a fake that waits 20 ms and writes a word; what a gap has beyond 20 ms is taken for added, so the
 // runner's own lateness counts against the gateway.
-func streams(ctx context.Context, b *bench) (float64, error) {
+func streams(ctx context.Context, b *beside.Bench) (float64, error) {
 	for _, n := range []int{200, 150, 100, 50} {
-		ok, err := b.tryStreams(ctx, n)
+		ok, err := tryStreams(ctx, b, n)
 		if err != nil {
 			return 0, err
 		}
@@ -39,23 +41,23 @@ func streams(ctx context.Context, b *bench) (float64, error) {
 	return 0, nil
 }
 
-func (b *bench) tryStreams(ctx context.Context, n int) (bool, error) {
+func tryStreams(ctx context.Context, b *beside.Bench, n int) (bool, error) {
 	models := (n + perModel - 1) / perModel
-	b.keep()
-	s, err := b.server(ctx, setup{ours: true, parallel: perModel, loaded: models, fake: true})
+	b.EndAll()
+	s, err := b.Server(ctx, beside.Setup{Ours: true, Parallel: perModel, Loaded: models, Fake: true})
 	if err != nil {
 		return false, err
 	}
 	for i := range models {
-		path, err := b.copyOfModel(i)
+		path, err := copyOfModel(b, i)
 		if err != nil {
 			return false, err
 		}
-		if err := s.create(ctx, modelName(i), path); err != nil {
+		if err := s.Create(ctx, modelName(i), path); err != nil {
 			return false, err
 		}
 		// num_ctx is small so that the estimate of 50 caches fits the memory.
-		if _, err := s.ask(ctx, request{model: modelName(i), prompt: "{{tokens=1}} a", tokens: 4, options: map[string]any{"num_ctx": 256}}); err != nil {
+		if _, err := s.Ask(ctx, beside.Request{Model: modelName(i), Prompt: "{{tokens=1}} a", Tokens: 4, Options: map[string]any{"num_ctx": 256}}); err != nil {
 			return false, err
 		}
 	}
@@ -65,15 +67,15 @@ func (b *bench) tryStreams(ctx context.Context, n int) (bool, error) {
 	var errs []error
 	for i := range n {
 		wg.Go(func() {
-			a, err := s.ask(ctx, request{model: modelName(i % models), tokens: -1, options: map[string]any{"num_ctx": 256, "num_predict": words},
-				prompt: fmt.Sprintf("{{tokens=%d&rate=50}} a", words)})
+			a, err := s.Ask(ctx, beside.Request{Model: modelName(i % models), Tokens: -1, Options: map[string]any{"num_ctx": 256, "num_predict": words},
+				Prompt: fmt.Sprintf("{{tokens=%d&rate=50}} a", words)})
 			mu.Lock()
 			defer mu.Unlock()
 			if errs = append(errs, err); err != nil {
 				return
 			}
-			for i := 2; i < len(a.times); i++ {
-				added = append(added, a.times[i].Sub(a.times[i-1])-pace)
+			for i := 2; i < len(a.Times); i++ {
+				added = append(added, a.Times[i].Sub(a.Times[i-1])-pace)
 			}
 		})
 	}
@@ -83,9 +85,9 @@ func (b *bench) tryStreams(ctx context.Context, n int) (bool, error) {
 	for range 2 {
 		select {
 		case <-half:
-			middle = s.memory()
+			middle = memory(s)
 		case <-end:
-			last = s.memory()
+			last = memory(s)
 		case <-ctx.Done():
 		}
 	}
@@ -106,12 +108,12 @@ func (b *bench) tryStreams(ctx context.Context, n int) (bool, error) {
 func modelName(i int) string { return "fake" + strconv.Itoa(i) }
 
 // copyOfModel makes a file of another digest: the server takes models of one blob for one.
-func (b *bench) copyOfModel(i int) (string, error) {
-	path := filepath.Join(b.dir, modelName(i)+".gguf")
+func copyOfModel(b *beside.Bench, i int) (string, error) {
+	path := filepath.Join(b.Dir, modelName(i)+".gguf")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	in, err := os.Open(filepath.Join(b.models, files["smol"]))
+	in, err := os.Open(filepath.Join(b.Models, files["smol"]))
 	if err != nil {
 		return "", err
 	}
@@ -125,8 +127,8 @@ func (b *bench) copyOfModel(i int) (string, error) {
 }
 
 // memory is the server's own resident memory, in bytes.
-func (s *server) memory() int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+func memory(s *beside.Server) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}

@@ -4,20 +4,22 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"sluice/bench/beside"
 )
 
 // lookup is the rate with prompt-lookup drafts by that without, on texts that must be the same.
-func lookup(prompts func() []string, mode string) func(context.Context, *bench) (float64, error) {
-	return func(ctx context.Context, b *bench) (float64, error) {
-		us, err := b.server(ctx, setup{ours: true, parallel: 4, loaded: 1}, b.servers...)
+func lookup(prompts func() []string, mode string) func(context.Context, *beside.Bench) (float64, error) {
+	return func(ctx context.Context, b *beside.Bench) (float64, error) {
+		us, err := b.Server(ctx, beside.Setup{Ours: true, Parallel: 4, Loaded: 1}, b.Servers...)
 		if err != nil {
 			return 0, err
 		}
-		if err := us.warm(ctx, "q05"); err != nil {
+		if err := us.Warm(ctx, "q05"); err != nil {
 			return 0, err
 		}
 		var with, without, ratios []float64
-		for i := range b.pairs {
+		for i := range b.Pairs {
 			for j, prompt := range prompts() {
 				modes := []string{"off", mode}
 				if (i+j)%2 == 1 {
@@ -26,13 +28,13 @@ func lookup(prompts func() []string, mode string) func(context.Context, *bench) 
 				// The prompt is read before, so that both answers begin from one state: a token that is read in a batch of its own has
 				// slightly other numbers than one read with others, and a near tie then falls the other way.
 				for range 2 {
-					if _, err := us.ask(ctx, request{model: "q05", prompt: prompt, tokens: 1, options: map[string]any{"draft": "off"}}); err != nil {
+					if _, err := us.Ask(ctx, beside.Request{Model: "q05", Prompt: prompt, Tokens: 1, Options: map[string]any{"draft": "off"}}); err != nil {
 						return 0, err
 					}
 				}
-				got := map[string]*answer{}
+				got := map[string]*beside.Answer{}
 				for _, m := range modes {
-					a, err := us.ask(ctx, request{model: "q05", prompt: prompt, tokens: 96, options: map[string]any{"draft": m}})
+					a, err := us.Ask(ctx, beside.Request{Model: "q05", Prompt: prompt, Tokens: 96, Options: map[string]any{"draft": m}})
 					if err != nil {
 						return 0, err
 					}
@@ -41,143 +43,138 @@ func lookup(prompts func() []string, mode string) func(context.Context, *bench) 
 				if err := sameText(got["off"], got[mode]); err != nil {
 					return 0, fmt.Errorf("prompt %d: %w", j, err)
 				}
-				if got[mode].tokens < 12 {
-					return 0, fmt.Errorf("prompt %d: only %d tokens: %q", j, got[mode].tokens, got[mode].text())
+				if got[mode].Tokens < 12 {
+					return 0, fmt.Errorf("prompt %d: only %d tokens: %q", j, got[mode].Tokens, got[mode].Text())
 				}
-				without, with = append(without, got["off"].decoding()), append(with, got[mode].decoding())
+				without, with = append(without, got["off"].Decoding()), append(with, got[mode].Decoding())
 				ratios = append(ratios, with[len(with)-1]/without[len(without)-1])
 			}
 		}
-		show("drafts off", "tokens/s", without)
-		show("drafts "+mode, "tokens/s", with)
-		show("each prompt's ratio", "", ratios)
-		return median(ratios), nil
+		beside.Show("drafts off", "tokens/s", without)
+		beside.Show("drafts "+mode, "tokens/s", with)
+		beside.Show("each prompt's ratio", "", ratios)
+		return beside.Median(ratios), nil
 	}
 }
 
 // sameText refuses answers of which one is not what the model writes without guesses.
-func sameText(plain, drafted *answer) error {
-	if plain.text() != drafted.text() {
-		return fmt.Errorf("the texts differ:\n%q\n%q", plain.text(), drafted.text())
+func sameText(plain, drafted *beside.Answer) error {
+	if plain.Text() != drafted.Text() {
+		return fmt.Errorf("the texts differ:\n%q\n%q", plain.Text(), drafted.Text())
 	}
 	return nil
 }
 
-// decoding is tokens a second after the first token. Several may come in one line, so the first line counts none.
-func (a *answer) decoding() float64 {
-	return float64(a.tokens-1) / a.end.Sub(a.times[0]).Seconds()
-}
-
 // grammar is the milliseconds that the schema of 100 tables adds to each token.
-func grammar(ctx context.Context, b *bench) (float64, error) {
-	us, err := b.server(ctx, setup{ours: true, parallel: 4, loaded: 1}, b.servers...)
+func grammar(ctx context.Context, b *beside.Bench) (float64, error) {
+	us, err := b.Server(ctx, beside.Setup{Ours: true, Parallel: 4, Loaded: 1}, b.Servers...)
 	if err != nil {
 		return 0, err
 	}
-	if err := us.warm(ctx, "q05"); err != nil {
+	if err := us.Warm(ctx, "q05"); err != nil {
 		return 0, err
 	}
 	format := tablesSchema(100, 14)
 	var with, without, more []float64
-	for i := range b.pairs {
+	for i := range b.Pairs {
 		got := map[bool]float64{}
 		for _, constrained := range []bool{i%2 == 0, i%2 != 0} {
-			r := request{model: "q05", prompt: chatML(tablesQuestion(i)), tokens: 48}
+			r := beside.Request{Model: "q05", Prompt: beside.ChatML(tablesQuestion(i)), Tokens: 48}
 			if constrained {
-				r.fields = map[string]any{"format": format}
+				r.Fields = map[string]any{"format": format}
 			}
-			a, err := us.ask(ctx, r)
+			a, err := us.Ask(ctx, r)
 			if err != nil {
 				return 0, err
 			}
-			if a.tokens < 12 {
-				return 0, fmt.Errorf("only %d tokens: %q", a.tokens, a.text())
+			if a.Tokens < 12 {
+				return 0, fmt.Errorf("only %d tokens: %q", a.Tokens, a.Text())
 			}
-			got[constrained] = 1000 / a.decoding()
+			got[constrained] = 1000 / a.Decoding()
 		}
 		with, without = append(with, got[true]), append(without, got[false])
 		more = append(more, got[true]-got[false])
 	}
-	show("without a grammar", "ms/token", without)
-	show("schema of 100 tables", "ms/token", with)
-	return median(more), nil
+	beside.Show("without a grammar", "ms/token", without)
+	beside.Show("schema of 100 tables", "ms/token", with)
+	return beside.Median(more), nil
 }
 
 // nbest is the time of four answers to one prompt of 1,200 tokens by that of four requests to the peer, which takes four at a time too.
-func nbest(ctx context.Context, b *bench) (float64, error) {
-	us, peer, err := b.pair(ctx, 4, 4)
+func nbest(ctx context.Context, b *beside.Bench) (float64, error) {
+	us, peer, err := b.Pair(ctx, 4, 4)
 	if err != nil {
 		return 0, err
 	}
-	if err := warmAll(ctx, us, peer); err != nil {
+	if err := beside.WarmAll(ctx, us, peer); err != nil {
 		return 0, err
 	}
 	var ours, theirs []float64
-	for i := range b.pairs {
-		r := request{model: "q05", prompt: chatML(fmt.Sprintf("Database number %d.\n", i+500) + schemaText(36, 12) + "\nWrite a query with a join and explain it at length."),
-			tokens: 48, options: map[string]any{"temperature": 0.7, "seed": i}}
+	for i := range b.Pairs {
+		r := beside.Request{Model: "q05", Prompt: beside.ChatML(fmt.Sprintf("Database number %d.\n", i+500) + schemaText(36, 12) + "\nWrite a query with a join and explain it at length."),
+			Tokens: 48, Options: map[string]any{"temperature": 0.7, "seed": i}}
 		one := r
-		one.fields = map[string]any{"n": 4}
-		a, err := us.ask(ctx, one)
+		one.Fields = map[string]any{"n": 4}
+		a, err := us.Ask(ctx, one)
 		if err != nil {
 			return 0, err
 		}
-		if len(a.texts) != 4 {
-			return 0, fmt.Errorf("n = 4 gave %d answers", len(a.texts))
+		if len(a.Texts) != 4 {
+			return 0, fmt.Errorf("n = 4 gave %d answers", len(a.Texts))
 		}
-		ours = append(ours, a.end.Sub(a.begin).Seconds())
-		var four []request
+		ours = append(ours, a.End.Sub(a.Begin).Seconds())
+		var four []beside.Request
 		for j := range 4 {
 			other := r
-			other.options = map[string]any{"temperature": 0.7, "seed": 4*i + j}
+			other.Options = map[string]any{"temperature": 0.7, "seed": 4*i + j}
 			four = append(four, other)
 		}
-		_, took, err := peer.askAll(ctx, four)
+		_, took, err := peer.AskAll(ctx, four)
 		if err != nil {
 			return 0, err
 		}
 		theirs = append(theirs, took.Seconds())
 		if i == 0 {
-			fmt.Printf("  a prompt of %d tokens\n", a.prompt)
+			fmt.Printf("  a prompt of %d tokens\n", a.Prompt)
 		}
 	}
-	return show(us.name(), "s", ours) / show(peer.name(), "s", theirs), nil
+	return beside.Show(us.Name(), "s", ours) / beside.Show(peer.Name(), "s", theirs), nil
 }
 
 // twoModels is the time that two models take one after the other by the time that they take together.
-func twoModels(ctx context.Context, b *bench) (float64, error) {
-	us, err := b.server(ctx, setup{ours: true, parallel: 4, loaded: 2})
+func twoModels(ctx context.Context, b *beside.Bench) (float64, error) {
+	us, err := b.Server(ctx, beside.Setup{Ours: true, Parallel: 4, Loaded: 2})
 	if err != nil {
 		return 0, err
 	}
-	requests := func(i int) []request {
-		return []request{{model: "q05", prompt: story(i), tokens: 64}, {model: "smol", prompt: storySmol(i), tokens: 192}}
+	requests := func(i int) []beside.Request {
+		return []beside.Request{{Model: "q05", Prompt: story(i), Tokens: 64}, {Model: "smol", Prompt: storySmol(i), Tokens: 192}}
 	}
 	for _, name := range []string{"q05", "smol"} {
-		if err := us.warm(ctx, name); err != nil {
+		if err := us.Warm(ctx, name); err != nil {
 			return 0, err
 		}
 	}
 	// A rate over each side's own tokens: a model may end early.
 	var turn, together []float64
-	for i := range b.pairs {
+	for i := range b.Pairs {
 		for _, both := range []bool{i%2 == 0, i%2 != 0} {
 			begin := time.Now()
 			tokens := 0
 			list := requests(i)
 			if both {
-				answers, _, err := us.askAll(ctx, list)
+				answers, _, err := us.AskAll(ctx, list)
 				if err != nil {
 					return 0, err
 				}
-				tokens = answers[0].tokens + answers[1].tokens
+				tokens = answers[0].Tokens + answers[1].Tokens
 			} else {
 				for _, r := range list {
-					a, err := us.ask(ctx, r)
+					a, err := us.Ask(ctx, r)
 					if err != nil {
 						return 0, err
 					}
-					tokens += a.tokens
+					tokens += a.Tokens
 				}
 			}
 			rate := float64(tokens) / time.Since(begin).Seconds()
@@ -188,6 +185,6 @@ func twoModels(ctx context.Context, b *bench) (float64, error) {
 			}
 		}
 	}
-	t := show("one after the other", "tokens/s", turn)
-	return show("together", "tokens/s", together) / t, nil
+	t := beside.Show("one after the other", "tokens/s", turn)
+	return beside.Show("together", "tokens/s", together) / t, nil
 }

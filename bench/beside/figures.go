@@ -1,4 +1,4 @@
-package main
+package beside
 
 import (
 	"fmt"
@@ -8,33 +8,34 @@ import (
 	"strings"
 )
 
-// figure is a line of figures.tsv.
-type figure struct {
+// Figure is a line of figures.tsv.
+type Figure struct {
 	least bool // the value must be at least the limit, else at most
 	limit float64
 	what  string
 }
 
-func (f figure) bound() string {
+func (f Figure) bound() string {
 	if f.least {
 		return fmt.Sprintf(">=%g", f.limit)
 	}
 	return fmt.Sprintf("<=%g", f.limit)
 }
 
-func (f figure) holds(v float64) bool {
+func (f Figure) holds(v float64) bool {
 	if f.least {
 		return v >= f.limit
 	}
 	return v <= f.limit // false for NaN too, as above
 }
 
-func readFigures(path string) (map[string]figure, error) {
+// ReadFigures reads figures.tsv.
+func ReadFigures(path string) (map[string]Figure, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]figure{}
+	out := map[string]Figure{}
 	for i, line := range strings.Split(string(text), "\n") {
 		if line == "" || line[0] == '#' {
 			continue
@@ -47,12 +48,13 @@ func readFigures(path string) (map[string]figure, error) {
 		if op := cols[1][:2]; err != nil || op != ">=" && op != "<=" {
 			return nil, fmt.Errorf("%s:%d: bound %q", path, i+1, cols[1])
 		}
-		out[cols[0]] = figure{least: cols[1][0] == '>', limit: limit, what: cols[2]}
+		out[cols[0]] = Figure{least: cols[1][0] == '>', limit: limit, what: cols[2]}
 	}
 	return out, nil
 }
 
-func median(list []float64) float64 {
+// Median of a list that is not empty.
+func Median(list []float64) float64 {
 	s := slices.Sorted(slices.Values(list))
 	if n := len(s); n%2 == 0 {
 		return (s[n/2-1] + s[n/2]) / 2
@@ -60,9 +62,9 @@ func median(list []float64) float64 {
 	return s[len(s)/2]
 }
 
-// show prints one side's values and gives their median.
-func show(label, unit string, list []float64) float64 {
-	m := median(list)
+// Show prints one side's values and gives their median.
+func Show(label, unit string, list []float64) float64 {
+	m := Median(list)
 	fmt.Printf("  %-28s %.3g %s  (", label, m, unit)
 	for i, v := range list {
 		if i > 0 {
