@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +23,7 @@ import (
 func (b *builder) base(ctx context.Context, req CreateRequest) error {
 	switch {
 	case req.From != "":
-		return b.fromModel(req.From)
+		return b.fromModel(ctx, req.From)
 	case len(req.Files) == 0:
 		return fault.New(fault.Invalid, "models.Create", "neither 'from' or 'files' was specified")
 	}
@@ -31,11 +33,50 @@ func (b *builder) base(ctx context.Context, req CreateRequest) error {
 	if isSafetensors(req.Files) {
 		return b.fromSafetensors(ctx, req.Files, nil)
 	}
-	for _, path := range slices.Sorted(maps.Keys(req.Files)) {
+	return b.ggufs(ctx, req.Files)
+}
+
+// ggufs adds GGUF blobs: those that are shards of one model as one.
+func (b *builder) ggufs(ctx context.Context, files map[string]string) error {
+	var shards []shard
+	for _, path := range slices.Sorted(maps.Keys(files)) {
 		b.progress(api.ProgressResponse{Status: "parsing GGUF"})
-		if err := b.gguf(req.Files[path]); err != nil {
+		s, err := b.store.shardOf(path, files[path])
+		if err != nil {
 			return err
 		}
+		if s.head.split.sharded() {
+			shards = append(shards, s)
+			b.spent = append(b.spent, layer{Digest: files[path]})
+			continue
+		}
+		if err := b.gguf(files[path]); err != nil {
+			return err
+		}
+	}
+	if len(shards) == 0 {
+		return nil
+	}
+	return b.shards(ctx, shards)
+}
+
+// shardOf reads the header of an uploaded GGUF file.
+func (s *Store) shardOf(label, digest string) (shard, error) {
+	f, err := s.openBlob(digest)
+	if err != nil {
+		return shard{}, err
+	}
+	defer f.Close()
+	if err := mustBeGGUF(f); err != nil {
+		return shard{}, err
+	}
+	return readShard(label, f.Name())
+}
+
+func mustBeGGUF(f *os.File) error {
+	magic := make([]byte, 4)
+	if _, err := f.ReadAt(magic, 0); err != nil || ggml.DetectContentType(magic) != "gguf" {
+		return fault.New(fault.Invalid, "models.Create", "supplied file was not in GGUF format")
 	}
 	return nil
 }
@@ -165,10 +206,13 @@ func (b *builder) formats(req CreateRequest) error {
 	return nil
 }
 
-func (b *builder) fromModel(from string) error {
+func (b *builder) fromModel(ctx context.Context, from string) error {
 	m, err := b.store.Get(from)
 	if err != nil {
 		return err
+	}
+	if m.InFolder() {
+		return b.imported(ctx, m)
 	}
 	n, err := parseName(m.Name)
 	if err != nil {
@@ -197,6 +241,40 @@ func (b *builder) fromModel(from string) error {
 	return nil
 }
 
+// imported takes the files of a model in a folder into the store. They are copied: a blob must never change, and a file may.
+func (b *builder) imported(ctx context.Context, m *Model) error {
+	take := func(path string) error {
+		f, err := os.Open(path)
+		if err != nil {
+			return fault.Wrap(err, fault.Invalid, "models.Create", "model '%s' cannot be read", m.Name)
+		}
+		defer f.Close()
+		b.progress(api.ProgressResponse{Status: "copying " + filepath.Base(path)})
+		digest, err := b.takeFile(ctx, f)
+		if err != nil {
+			return err
+		}
+		return b.gguf(digest)
+	}
+	if m.projector != "" {
+		if err := take(m.projector); err != nil {
+			return err
+		}
+	}
+	if len(m.shards) == 1 {
+		return take(m.Path)
+	}
+	shards := make([]shard, 0, len(m.shards))
+	for _, path := range m.shards {
+		s, err := readShard(filepath.Base(path), path)
+		if err != nil {
+			return err
+		}
+		shards = append(shards, s)
+	}
+	return b.shards(ctx, shards)
+}
+
 // gguf adds a GGUF blob that is in the store, and the template that fits it.
 func (b *builder) gguf(digest string) error {
 	d, err := cleanDigest(digest)
@@ -209,9 +287,8 @@ func (b *builder) gguf(digest string) error {
 		return err
 	}
 	defer f.Close()
-	magic := make([]byte, 4)
-	if _, err := f.ReadAt(magic, 0); err != nil || ggml.DetectContentType(magic) != "gguf" {
-		return fault.New(fault.Invalid, "models.Create", "supplied file was not in GGUF format")
+	if err := mustBeGGUF(f); err != nil {
+		return err
 	}
 	g, err := decode(f, keepArray)
 	if err != nil {
@@ -238,18 +315,24 @@ func (b *builder) gguf(digest string) error {
 		return nil
 	}
 	if b.count(mediaModel) > 0 {
-		return fault.New(fault.Unimplemented, "models.Create", "a model of several GGUF files is not in this version: join its parts with llama-gguf-split of llama.cpp")
+		return fault.New(fault.Invalid, "models.Create", "these are several models, and not shards of one: make a model of each")
 	}
 	b.layers = append(b.layers, l)
-	families := append([]string{facts.Family}, b.config.ModelFamilies...)
-	b.config = model.ConfigV2{
-		ModelFormat: g.Name(), ModelFamily: facts.Family, ModelFamilies: families,
-		ModelType: format.HumanNumber(g.KV().ParameterCount()), FileType: facts.Quantization,
-	}
+	families := b.config.ModelFamilies
+	b.config = configOf(g, facts)
+	b.config.ModelFamilies = append(b.config.ModelFamilies, families...)
 	if facts.Pooling {
 		return nil
 	}
 	return b.detectTemplate(g.KV().ChatTemplate())
+}
+
+// configOf is what a manifest's config says of a GGUF file.
+func configOf(g *ggml.GGML, facts Facts) model.ConfigV2 {
+	return model.ConfigV2{
+		ModelFormat: g.Name(), ModelFamily: facts.Family, ModelFamilies: []string{facts.Family},
+		ModelType: format.HumanNumber(g.KV().ParameterCount()), FileType: facts.Quantization,
+	}
 }
 
 // mediaType tells what a GGUF file is of.

@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -113,6 +114,15 @@ func (c Catalogue) validate() error {
 		}
 		if e.NumCtx < 0 || e.Parallel < 0 || e.Replicas < 0 {
 			bad("model %s: num_ctx, parallel and replicas must not be negative", e.Name)
+		}
+		// llama.cpp computes with at most 256 sequences at a time
+		if e.Parallel > 256 || e.NumCtx > math.MaxInt32 {
+			bad("model %s: parallel is at most 256, num_ctx at most %d", e.Name, math.MaxInt32)
+		}
+		for k, id := range e.Devices {
+			if id == "" || slices.Contains(e.Devices[:k], id) {
+				bad("model %s: device %q is empty or there twice", e.Name, id)
+			}
 		}
 		if e.Pin && e.KeepAlive != nil && *e.KeepAlive >= 0 {
 			bad("model %s: pin keeps it for ever, so that keep_alive says nothing; leave one of them out", e.Name)

@@ -108,6 +108,7 @@ type builder struct {
 	config model.ConfigV2
 	pinned map[string]bool
 	made   []layer // blobs that were not there before
+	spent  []layer // blobs of which a new one was made, and that only the request needed
 	kept   bool    // the manifest is written
 }
 
@@ -133,6 +134,8 @@ func (b *builder) close() {
 	}
 	if !b.kept {
 		_ = s.removeUnused(b.made) // the error of Create is the one to report
+	} else if len(b.spent) > 0 {
+		_ = s.removeUnused(b.spent) // the model is there: what cannot be removed only takes room
 	}
 }
 

@@ -160,7 +160,7 @@ func TestCreateRefuses(t *testing.T) {
 		"no GGUF":               {CreateRequest{Name: "x", Files: files("x.gguf", text)}, fault.Invalid, "not in GGUF format"},
 		"no safetensors":        {CreateRequest{Name: "x", Files: files("x.safetensors", text)}, fault.Invalid, "cannot be converted"},
 		"an adapter":            {CreateRequest{Name: "x", Files: files("x.gguf", lora)}, fault.Invalid, "no model that it is for"},
-		"two GGUF files":        {CreateRequest{Name: "x", Files: map[string]string{"a.gguf": gguf, "b.gguf": gguf}}, fault.Unimplemented, "several"},
+		"two GGUF files":        {CreateRequest{Name: "x", Files: map[string]string{"a.gguf": gguf, "b.gguf": gguf}}, fault.Invalid, "these are several models"},
 		"a bad template":        {CreateRequest{Name: "x", From: "base", Template: "{{ .X"}, fault.Invalid, "template error"},
 		"a wrong parameter":     {CreateRequest{Name: "x", From: "base", System: "new text", Parameters: map[string]any{"top_k": "many"}}, fault.Invalid, "must be of type integer"},
 	}

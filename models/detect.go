@@ -26,9 +26,6 @@ type detected struct {
 
 // detectTemplate adds what fits a GGUF file's Jinja template, and its stop strings.
 func (b *builder) detectTemplate(jinja string) error {
-	if jinja == "" || len(jinja) > maxRequestTemplate { // the search compares every pair of characters
-		return nil
-	}
 	found, err := detect(jinja)
 	if err != nil || found.name == "" {
 		return err
@@ -46,8 +43,12 @@ func (b *builder) detectTemplate(jinja string) error {
 	return b.addJSON(mediaParams, map[string]any{"stop": found.stop})
 }
 
-// detect chooses by the marks of the families with tools first: each is a text that the template writes.
+// detect chooses by the marks of the families with tools first: each is a text that the template writes. Without a name
+// nothing was found.
 func detect(jinja string) (detected, error) {
+	if jinja == "" || len(jinja) > maxRequestTemplate { // the search compares every pair of characters
+		return detected{}, nil
+	}
 	has := func(marks ...string) bool {
 		for _, m := range marks {
 			if !strings.Contains(jinja, m) {

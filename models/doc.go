@@ -3,7 +3,11 @@
 // A models folder has manifests/HOST/NAMESPACE/MODEL/TAG, small JSON files that name layers, and blobs/sha256-HEX, the
 // layers. An Ollama's folder works here as it is, and the other way round. [Store] owns one folder: reads take no lock,
 // since blobs never change and manifests are replaced by a rename; whatever removes or replaces holds Store.mu, and a
-// digest that is pinned by a running Create is not removed.
+// digest that is pinned by a running Create or pull is not removed.
+//
+// GGUF files in further folders are models as they are. They come, change and go at any time, and are never written: what stands for
+// their content is their header, size and time. A file that is replaced by a rename is another one for the next load, and whoever
+// has the old one loaded keeps it; one that is cut in place takes its runner down (the engine maps it).
 //
 // Files and requests come from strangers. A GGUF header is bounds-checked before fs/ggml may allocate for it, a digest or
 // name never becomes a path unless it is well formed, a model's template runs on a budget of steps and text, and one that came
@@ -18,8 +22,12 @@
 //	making a model                            create.go, its files: base.go, convert.go
 //	which template fits a GGUF file           detect.go, templates/
 //	copying, deleting, which blobs go         remove.go
-//	facts and /api/show's key-values          facts.go
-//	what a hostile GGUF may not do            header.go
+//	what the package registry needs           transfer.go
+//	facts and /api/show's key-values          facts.go; what a model takes in memory: layout.go, layout_read.go
+//	models that run on a server elsewhere     remote.go
+//	what a hostile GGUF may not do            header.go; its tensors, CheckGGUF: tensors.go
+//	models of several GGUF files              shards.go; as one file: merge.go
+//	GGUF files in folders, as they are        finding: folder.go; their names: filename.go; reading: loose.go
 //	messages to a prompt, images, renderers   prompt.go; /api/generate's: generation.go
 //	thinking: when, between which tags        think.go
 //	running a template                        render.go, tooltext.go

@@ -3,6 +3,7 @@ package models
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -16,13 +17,18 @@ const (
 	maxKeys    = 1 << 16
 	maxKey     = 1 << 16
 	maxString  = 16 << 20
-	maxTensors = 1 << 20
-	maxDims    = 4 // GGML_MAX_DIMS
+	maxTensors = 1 << 16 // llama.cpp compares every pair of names: some seconds for so many
+	maxDims    = 4       // GGML_MAX_DIMS
 )
+
+// headStart is where the key-values begin, behind four bytes GGUF, the version and two counts.
+const headStart = 24
 
 // The types of GGUF values.
 const (
+	ggufUint16 = 2
 	ggufUint32 = 4
+	ggufInt32  = 5
 	ggufString = 8
 	ggufArray  = 9
 )
@@ -31,25 +37,50 @@ const (
 var widths = map[uint32]uint64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 // checkHeader walks a GGUF header without keeping it. What passes can be read by fs/ggml without an allocation that the
-// file does not pay for with its own size, and has none of the five keys in a form on which llama.cpp aborts
-// (architecture, alignment, tokens, their types and scores).
+// file does not pay for with its own size, has none of the keys in a form on which llama.cpp aborts (architecture, alignment,
+// tokens, their types and scores, the numbers of a shard), and has all the bytes of its tensors.
 func checkHeader(r io.Reader, size int64) error {
-	h := &header{r: bufio.NewReaderSize(io.LimitReader(r, maxHeader), 64<<10), size: uint64(size), keys: map[string]bool{}}
-	if err := h.walk(); err != nil {
-		return fault.New(fault.Invalid, "models.checkHeader", "the GGUF file is damaged: %s", err)
-	}
-	return nil
+	_, err := readHeader(r, size)
+	return err
 }
 
+// readHeader is checkHeader that says what it found.
+func readHeader(r io.Reader, size int64) (*header, error) {
+	h := &header{
+		r: bufio.NewReaderSize(io.LimitReader(r, maxHeader), 64<<10), size: uint64(size), seen: map[string]bool{},
+		perTok: map[string]uint64{}, names: map[string]bool{}, align: 32,
+	}
+	err := h.walk()
+	if errors.Is(err, errUnknownType) {
+		return nil, fault.New(fault.Unimplemented, "models.checkHeader", "the GGUF file cannot be used: %s", err)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "models.checkHeader", "the GGUF file is damaged: %s", err)
+	}
+	return h, nil
+}
+
+// header is the walk, and what it leaves.
 type header struct {
 	r    *bufio.Reader
 	read uint64 // bytes so far
 	size uint64 // of the file
 
-	keys   map[string]bool
+	seen   map[string]bool // keys
 	arch   bool
 	tokens uint64            // length of tokenizer.ggml.tokens
 	perTok map[string]uint64 // lengths of the lists that go beside it
+	names  map[string]bool   // of tensors
+
+	version   uint32
+	keys      uint64 // how many key-values there are
+	keysEnd   uint64 // the byte behind them
+	align     uint64
+	keyAt     uint64 // the byte at which the present key begins
+	split     split
+	shardKeys []span // where the keys are that say split
+	tensors   []tensor
+	data      uint64 // the byte at which the tensors' data begins
 }
 
 func (h *header) walk() error {
@@ -60,31 +91,32 @@ func (h *header) walk() error {
 	if string(magic) != "GGUF" {
 		return fmt.Errorf("it does not begin with GGUF")
 	}
-	version, err := h.u32()
-	if err != nil {
+	if h.version, err = h.u32(); err != nil {
 		return err
 	}
-	if version != 2 && version != 3 {
-		return fmt.Errorf("version %d is not supported", version)
+	if h.version != 2 && h.version != 3 {
+		return fmt.Errorf("version %d is not supported", h.version)
 	}
 	tensors, err := h.u64()
 	if err != nil {
 		return err
 	}
-	keys, err := h.u64()
-	if err != nil {
+	if h.keys, err = h.u64(); err != nil {
 		return err
 	}
-	if tensors > maxTensors || keys > maxKeys {
-		return fmt.Errorf("%d tensors and %d keys are too many", tensors, keys)
+	if tensors > maxTensors || h.keys > maxKeys {
+		return fmt.Errorf("%d tensors and %d keys are too many", tensors, h.keys)
 	}
-	h.perTok = map[string]uint64{}
-	for range keys {
+	for range h.keys {
 		if err := h.keyValue(); err != nil {
 			return err
 		}
 	}
-	if !h.arch {
+	h.keysEnd = h.read
+	if h.split.no > 0 && h.split.no >= h.split.count {
+		return fmt.Errorf("it says to be %s", h.split)
+	}
+	if !h.arch && h.split.no == 0 {
 		return fmt.Errorf("general.architecture is missing")
 	}
 	for key, n := range h.perTok {
@@ -97,18 +129,19 @@ func (h *header) walk() error {
 			return err
 		}
 	}
-	return nil
+	return h.bounds()
 }
 
 func (h *header) keyValue() error {
+	h.keyAt = h.read
 	key, err := h.text(maxKey)
 	if err != nil {
 		return err
 	}
-	if h.keys[key] {
+	if h.seen[key] {
 		return fmt.Errorf("key %.80q is there twice", key)
 	}
-	h.keys[key] = true
+	h.seen[key] = true
 	kind, err := h.u32()
 	if err != nil {
 		return err
@@ -129,7 +162,10 @@ func (h *header) keyValue() error {
 		if err == nil && bits.OnesCount32(n) != 1 {
 			err = fmt.Errorf("general.alignment %d is not a power of two", n)
 		}
+		h.align = uint64(n)
 		return err
+	case keySplitNo, keySplitCount, keySplitTensors:
+		return h.shardKey(key, kind)
 	}
 	switch w := widths[kind]; {
 	case w > 0:
@@ -194,41 +230,6 @@ func (h *header) array(key string) error {
 	return nil
 }
 
-func (h *header) tensor() error {
-	name, err := h.text(maxKey)
-	if err != nil {
-		return err
-	}
-	dims, err := h.u32()
-	if err != nil {
-		return err
-	}
-	if dims > maxDims {
-		return fmt.Errorf("tensor %.80q has %d dimensions", name, dims)
-	}
-	elements := uint64(1)
-	for range dims {
-		d, err := h.u64()
-		if err != nil {
-			return err
-		}
-		over, product := bits.Mul64(elements, d)
-		// 2^56 elements of at most 8 bytes: the size in bytes cannot overflow
-		if over != 0 || product >= 1<<56 {
-			return fmt.Errorf("tensor %.80q is too large", name)
-		}
-		elements = product
-	}
-	if _, err := h.u32(); err != nil { // its type, which fs/ggml knows
-		return err
-	}
-	offset, err := h.u64()
-	if err == nil && offset > h.size {
-		err = fmt.Errorf("tensor %.80q begins after the end of the file", name)
-	}
-	return err
-}
-
 // left is how much of the file is unread.
 func (h *header) left() uint64 { return h.size - h.read }
 
@@ -282,4 +283,12 @@ func (h *header) u64() (uint64, error) {
 		return 0, err
 	}
 	return binary.LittleEndian.Uint64(b), nil
+}
+
+func (h *header) u16() (uint16, error) {
+	b, err := h.bytes(2)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint16(b), nil
 }

@@ -29,6 +29,9 @@ type Store struct {
 	facts   map[blobKey]Facts // a blob's content cannot change, so neither can its facts
 	models  map[string]*Model // by the manifest's digest, for the same reason
 	warned  map[string]string // what was logged of a broken manifest, once
+
+	folders *folders
+	loose   map[string]looseRead // by the path of the file; under cacheMu
 }
 
 // blobKey has the size too: a file cut short by a full disk is not the blob that its name says.
@@ -37,8 +40,8 @@ type blobKey struct {
 	size   int64
 }
 
-// OpenStore opens or creates the folder.
-func OpenStore(dir string) (*Store, error) {
+// OpenStore opens or creates the folder. The GGUF files in the further folders are models too, as they are: see folder.go.
+func OpenStore(dir string, more ...string) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
@@ -50,15 +53,24 @@ func OpenStore(dir string) (*Store, error) {
 	}
 	removeStaleTemps(dir)
 	removeStaleTemps(filepath.Join(dir, "blobs"))
+	f := &folders{}
+	for _, folder := range more {
+		if folder, err = filepath.Abs(folder); err != nil {
+			return nil, fmt.Errorf("models: %w", err)
+		}
+		f.roots = append(f.roots, folder)
+	}
 	return &Store{
 		dir: dir, pins: map[string]int{}, facts: map[blobKey]Facts{}, models: map[string]*Model{}, warned: map[string]string{},
+		folders: f, loose: map[string]looseRead{},
 	}, nil
 }
 
-// List gives the installed models, newest first. A broken manifest is skipped and logged.
+// List gives the models, newest first. A broken one is skipped and logged.
 func (s *Store) List() ([]*Model, error) {
 	out := []*Model{}
-	for _, n := range s.names() {
+	installed := s.names()
+	for _, n := range installed {
 		m, err := s.load(n)
 		if err != nil {
 			if !removed(err) {
@@ -68,6 +80,7 @@ func (s *Store) List() ([]*Model, error) {
 		}
 		out = append(out, m)
 	}
+	out = append(out, s.listLoose(installed)...)
 	slices.SortFunc(out, func(a, b *Model) int {
 		if c := b.ModifiedAt.Compare(a.ModifiedAt); c != 0 {
 			return c
@@ -97,10 +110,14 @@ func (s *Store) Get(name string) (*Model, error) {
 		return nil, missing(err)
 	}
 	n, ok := s.existing(n)
-	if !ok {
+	m, err := (*Model)(nil), error(nil)
+	if ok {
+		m, err = s.load(n)
+	} else if f := s.looseNamed(n); f != nil {
+		m, err = s.loadLoose(f)
+	} else {
 		return nil, missing(nil)
 	}
-	m, err := s.load(n)
 	if removed(err) {
 		return nil, missing(err)
 	}
@@ -134,19 +151,31 @@ func (s *Store) load(n model.Name) (*Model, error) {
 	s.cacheMu.Lock()
 	cached := s.models[mf.digest]
 	s.cacheMu.Unlock()
-	if cached == nil {
+	if cached == nil || !s.whole(cached) {
 		if cached, err = s.read(n, mf); err != nil {
 			return nil, err
 		}
 		s.cacheMu.Lock()
 		s.models[mf.digest] = cached
 		s.cacheMu.Unlock()
-	} else if _, err := os.Stat(cached.Path); err != nil {
-		return nil, broken(n, err)
 	}
 	m := *cached
 	m.Name, m.ModifiedAt = n.DisplayShortest(), mf.modified
 	return &m, nil
+}
+
+// whole tells that the model's GGUF files are as they were when it was read.
+func (s *Store) whole(m *Model) bool {
+	for _, b := range m.blobs {
+		path, err := s.blobPath(b.digest)
+		if err != nil {
+			return false
+		}
+		if fi, err := os.Stat(path); err != nil || fi.Size() != b.size {
+			return false
+		}
+	}
+	return true
 }
 
 func broken(n model.Name, err error) error {
@@ -186,21 +215,20 @@ func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
 func (s *Store) readLayer(m *Model, l layer) (err error) {
 	switch l.MediaType {
 	case mediaModel:
-		if m.Path, err = s.blobPath(l.Digest); err != nil {
-			return err
+		if m.Path != "" {
+			return fault.New(fault.Unimplemented, "models.read", "it has several model files, and this version takes one")
 		}
 		m.parent = parentName(l.From)
-		m.Facts, err = s.factsOf(l.Digest)
+		m.Path, m.Facts, err = s.readGGUF(m, l.Digest)
 	case mediaAdapter:
 		var path string
-		if path, err = s.blobPath(l.Digest); err == nil {
-			m.adapters = append(m.adapters, path)
-		}
+		path, _, err = s.readGGUF(m, l.Digest)
+		m.adapters = append(m.adapters, path)
 	case mediaProjector:
 		if m.projector != "" {
 			return fault.New(fault.Unimplemented, "models.read", "it has several projectors, and this version takes one")
 		}
-		m.projector, err = s.blobPath(l.Digest)
+		m.projector, _, err = s.readGGUF(m, l.Digest)
 	case mediaTemplate, mediaPrompt:
 		var text string
 		if text, err = s.readText(l.Digest); err != nil {
@@ -219,4 +247,20 @@ func (s *Store) readLayer(m *Model, l layer) (err error) {
 		m.License = append(m.License, text)
 	}
 	return err
+}
+
+// readGGUF checks a GGUF blob of a model before a runner sees it.
+func (s *Store) readGGUF(m *Model, digest string) (path string, facts Facts, err error) {
+	if path, err = s.blobPath(digest); err != nil {
+		return "", facts, err
+	}
+	if facts, err = s.factsOf(digest); err != nil {
+		return "", facts, err
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "", facts, err
+	}
+	m.blobs = append(m.blobs, blobKey{digest, fi.Size()})
+	return path, facts, nil
 }
