@@ -62,40 +62,61 @@ func (f *failure) heals(numCtx int) bool { return numCtx >= f.numCtx }
 
 // braked gives the error for a request that would only fail as the last one did; nil for one that needs no load.
 func (l *loop) braked(w *waiter) error {
-	f, in := l.failed[w.path], l.runners[w.path]
-	if f == nil || in != nil && (in.state == Ready || in.state == Loading) && w.numCtx <= in.numCtx {
+	f := l.failed[w.path]
+	if f == nil || !installed(w.want.Model) {
 		return nil
+	}
+	for _, in := range l.of(w.path) {
+		if (in.state == Ready || in.state == Loading) && w.numCtx <= in.numCtx {
+			return nil
+		}
 	}
 	numCtx := w.numCtx
 	if numCtx == 0 {
-		numCtx = capCtx(w.want.Model, l.cfg.NumCtx)
+		numCtx = w.usualCtx(l.cfg)
 	}
 	return f.stops(time.Now(), numCtx)
 }
 
-// loadFailed gives the error to all who wait for the model. started tells that it is the model's, not one of starting a runner.
+// loadFailed gives the error to all who wait for the model, unless the load is tried once more. started tells that it is the
+// model's, not one of starting a runner.
 func (l *loop) loadFailed(in *instance, err error, started bool) {
 	if in.state != Loading {
+		l.counted.Loads[loadAbandoned]++
 		return
 	}
-	l.cfg.Log.Error("a model could not be loaded", "model", in.model.Name, "error", err)
-	l.move(in, Failed, err.Error())
-	if started {
-		err = l.remember(in, err)
+	l.counted.Loads[loadFailed]++
+	again := started && l.onceMore(in, err)
+	l.cfg.Log.Error("a model could not be loaded", "model", in.model.Name, "id", in.id, "error", err, "tried_again", again)
+	l.move(in, Failed, ReasonFailed, err.Error())
+	if again {
+		return
 	}
-	l.refuse(func(w *waiter) bool { return w.path == in.path }, err)
+	if in.second {
+		delete(l.second, in.path)
+	}
+	err = l.withNumbers(in, err)
+	if started {
+		err = l.remember(in.path, in.numCtx, err)
+	}
+	for _, other := range l.of(in.path) {
+		if other != in && (other.state == Ready || other.state == Loading) {
+			return // those who wait are served by it
+		}
+	}
+	l.refuse(refusedFailed, func(w *waiter) bool { return w.path == in.path && len(l.offersTo(w)) == 0 }, err)
 }
 
 // remember keeps a failure, and gives the error for those who waited for the load.
-func (l *loop) remember(in *instance, err error) error {
+func (l *loop) remember(path string, numCtx int, err error) error {
 	now := time.Now()
-	f := l.failed[in.path].oneMore(now, in.numCtx, err)
-	for path, old := range l.failed {
+	f := l.failed[path].oneMore(now, numCtx, err)
+	for other, old := range l.failed {
 		if old.over(now) {
-			delete(l.failed, path)
+			delete(l.failed, other)
 		}
 	}
-	l.failed[in.path] = f
+	l.failed[path] = f
 	return f.answer(f.pause)
 }
 

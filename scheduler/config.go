@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"sluice/models"
 	"sluice/runner"
+	"sluice/scheduler/fit"
 )
 
 // Runner is a loaded model, as the scheduler needs it; *runner.Process is one.
@@ -58,13 +60,13 @@ type Settings struct {
 // Config of a Scheduler. Zero fields take the defaults named.
 type Config struct {
 	Start       func(ctx context.Context) (Runner, error) // required: starts an empty runner
-	Inventory   Inventory                                 // nil: memory is not looked at, and MaxLoaded must be set
+	Inventory   Inventory                                 // nil: memory is not looked at, and MaxLoaded is 1 unless it is set
 	Memory      uint64                                    // bytes that all models together may take; 0: what the devices have
 	GPUOverhead uint64                                    // bytes kept free on each GPU
-	Settings    func(*models.Model) Settings              // of one model; nil: none has any
+	Settings    func(*models.Model) Settings              // of one model, at once: the owner asks; nil: none has any
 	Remotes     []Remote                                  // servers elsewhere, whose Run the scheduler calls
 	MaxLoaded   int                                       // models at a time; 0: as many as fit
-	MaxQueue    int                                       // waiting requests in all; default 512
+	MaxQueue    int                                       // waiting requests in all; default 512. Of one model three quarters of them, see perModel
 	KeepAlive   time.Duration                             // default 5m; negative: for ever
 	LoadTimeout time.Duration                             // without progress; default 5m
 	NumCtx      int                                       // default 4096, capped at the trained length
@@ -86,12 +88,18 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	ints := map[*int]int{
-		&c.MaxLoaded: 1, &c.MaxQueue: 512, &c.NumCtx: 4096, &c.Threads: runtime.GOMAXPROCS(0), &c.MaxPass: 8,
+		&c.MaxQueue: 512, &c.NumCtx: 4096, &c.Threads: runtime.GOMAXPROCS(0), &c.MaxPass: 8,
 	}
 	for field, value := range ints {
 		if *field == 0 {
 			*field = value
 		}
+	}
+	if c.Inventory == nil && c.MaxLoaded == 0 {
+		c.MaxLoaded = 1 // without a look at memory something else must bound it
+	}
+	if c.Settings == nil {
+		c.Settings = func(*models.Model) Settings { return Settings{} }
 	}
 	times := map[*time.Duration]time.Duration{
 		&c.KeepAlive: 5 * time.Minute, &c.LoadTimeout: 5 * time.Minute, &c.MaxTurn: 10 * time.Second,
@@ -145,17 +153,28 @@ const (
 	autoTokens   = 32 << 10
 )
 
-func (c Config) parallel(numCtx int) int {
-	if c.Parallel > 0 {
-		return c.Parallel
+// parallel is how many requests a runner answers at a time, and whether somebody said so.
+func (c Config) parallel(s Settings, numCtx int) (n int, said bool) {
+	if n = cmp.Or(s.Parallel, c.Parallel); n > 0 {
+		return n, true
 	}
-	return max(1, min(autoParallel, autoTokens/numCtx))
+	return max(1, min(autoParallel, autoTokens/numCtx)), false
 }
 
+// perModel is how many requests may wait for one model: a flood on one leaves a quarter of the queue to the others.
+func (c Config) perModel() int { return (3*c.MaxQueue + 3) / 4 }
+
 // fileKey tells runners apart: by all the files that are loaded, because two models may be the same one with another adapter.
+// A model that is only elsewhere has no file; its name stands for it.
 func fileKey(m *models.Model) string {
+	if !installed(m) {
+		return "\x00" + strings.ToLower(m.Name)
+	}
 	return strings.Join(append([]string{m.Path, m.Projector()}, m.Adapters()...), "\x00")
 }
+
+// installed tells whether the model can be loaded here.
+func installed(m *models.Model) bool { return m.Path != "" }
 
 // askedCtx is the context that a request asks for, capped at what the model was trained for; 0 when it asks for none.
 func askedCtx(m *models.Model, opts models.Options) int {
@@ -172,11 +191,37 @@ func capCtx(m *models.Model, n int) int {
 	return max(minCtx, min(n, maxCtx))
 }
 
-// loadRequest says how to load a model for a request, with the context that the policy chose.
+// loads are the ways to load a model for a waiter, with the context that the policy chose: with fewer and fewer sequences where
+// nobody has said how many. factor is what earlier loads have taught, layers a bound of those on GPUs.
+func (c Config) loads(w *waiter, numCtx int, factor float64, layers int) (ways []fit.Load) {
+	n, said := c.parallel(w.settings, numCtx)
+	model := w.want.Model
+	if len(model.Facts.Layout.Layers) == 0 { // nothing is known but its size: it is taken as one piece, in main memory
+		whole := *model
+		whole.Facts.Layout = models.Layout{InputBytes: uint64(max(0, model.Size))}
+		model, layers = &whole, 0
+	}
+	req := c.loadRequest(w.want, numCtx)
+	if asked := w.want.Options.NumGPU; asked >= 0 && (layers < 0 || asked < layers) {
+		layers = asked
+	}
+	for ; n > 0; n /= 2 {
+		ways = append(ways, fit.Load{
+			Model: model, NumCtx: numCtx, Parallel: n, NumBatch: req.NumBatch, KVCacheType: c.KVCacheType, FlashAttention: c.FlashAttention,
+			Mmap: req.UseMmap, Layers: layers, Devices: w.settings.Devices, Factor: factor, Projector: w.projector, Adapters: w.adapters,
+		})
+		if said {
+			break
+		}
+	}
+	return ways
+}
+
+// loadRequest is what a runner is told, but for the sequences and the placement.
 func (c Config) loadRequest(want Want, numCtx int) runner.LoadRequest {
 	req := runner.LoadRequest{
-		ModelPath: want.Model.Path, Adapters: want.Model.Adapters(), Projector: want.Model.Projector(), NumCtx: numCtx, Parallel: c.parallel(numCtx), NumBatch: want.Options.NumBatch,
-		NumThread: c.Threads, UseMmap: want.Options.UseMmap,
+		ModelPath: want.Model.Path, Adapters: want.Model.Adapters(), Projector: want.Model.Projector(), NumCtx: numCtx,
+		NumBatch: want.Options.NumBatch, NumThread: c.Threads, UseMmap: want.Options.UseMmap,
 		KVCacheType: c.KVCacheType, FlashAttention: c.FlashAttention,
 	}
 	if n := want.Options.NumThread; n > 0 {

@@ -31,14 +31,23 @@ type plan struct {
 	stop time.Duration // how long it takes to end
 	tune time.Duration // how long it takes until it computes with another number of threads
 	gpu  bool
+
+	model *models.Model // with a layout, on a described machine
+	takes float64       // as a part of what is estimated; 0 is 1
+	trys  []string      // how the first loads end: "oom", "killed" or "ok"
 }
 
 // world starts fake runners, and sees what a machine would see.
 type world struct {
 	mu       sync.Mutex
+	machine  *machine // nil: memory is not looked at
+	loads    map[string]int
 	plans    map[string]plan // by model name
 	alive    int
-	most     int                      // alive at a time
+	started  int
+	most     int // alive at a time
+	all      []*fake
+	onOOM    func(name, where string) // a load finds too little memory
 	last     map[string]*fake         // the latest of each model
 	log      func(string, ...any)     // called for each load and end
 	onKill   func(name string, n int) // a runner with n users is stopped
@@ -47,7 +56,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{plans: map[string]plan{}, last: map[string]*fake{}, log: func(string, ...any) {}, onKill: func(string, int) {}}
+	return &world{loads: map[string]int{}, plans: map[string]plan{}, last: map[string]*fake{}, log: func(string, ...any) {}, onKill: func(string, int) {}, onOOM: func(string, string) {}}
 }
 
 func (w *world) start(ctx context.Context) (Runner, error) {
@@ -61,7 +70,10 @@ func (w *world) start(ctx context.Context) (Runner, error) {
 	}
 	w.alive++
 	w.most = max(w.most, w.alive)
-	return &fake{world: w, done: make(chan struct{})}, nil
+	w.started++
+	f := &fake{id: w.started, world: w, done: make(chan struct{})}
+	w.all = append(w.all, f)
+	return f, nil
 }
 
 func (w *world) fake(name string) *fake {
@@ -87,6 +99,7 @@ func (w *world) threadsInUse() (threads, computing int) {
 type fake struct {
 	Runner // Generate and the like: nobody calls them here
 	world  *world
+	id     int
 	name   string
 	plan   plan
 	done   chan struct{}
@@ -96,6 +109,8 @@ type fake struct {
 	threads int
 	ended   bool
 	err     error
+	has     []runner.DeviceMemory // of the machine
+	part    float64               // of it
 }
 
 func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
@@ -104,8 +119,16 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	f.plan = f.world.plans[f.name]
 	f.world.last[f.name] = f
 	f.threads = req.NumThread
+	try := f.world.loads[f.name]
+	f.world.loads[f.name]++
+	machine := f.world.machine
 	f.world.mu.Unlock()
-	if f.world.threads {
+	if machine != nil {
+		f.world.log("load %s ctx=%d×%d %s", f.name, req.NumCtx, req.Parallel, placement(req.Placement))
+		if err := f.take(machine, truth(f.plan, req), 0.5); err != nil {
+			return runner.LoadReport{}, err
+		}
+	} else if f.world.threads {
 		f.world.log("load %s ctx=%d threads=%d", f.name, req.NumCtx, req.NumThread)
 	} else {
 		f.world.log("load %s ctx=%d", f.name, req.NumCtx)
@@ -121,6 +144,22 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 	for {
 		select {
 		case <-end:
+			if machine != nil {
+				how := ""
+				if try < len(f.plan.trys) {
+					how = f.plan.trys[try]
+				}
+				switch how {
+				case "oom":
+					return runner.LoadReport{}, outOfMemory("its own account")
+				case "killed":
+					f.end("crashed", errors.New(how))
+					return runner.LoadReport{}, fault.Wrap(&runner.ExitError{Signal: how, Code: -1}, fault.Busy, "runner", "the next request loads the model again")
+				}
+				if err := f.take(machine, f.has, 0.5); err != nil {
+					return runner.LoadReport{}, err
+				}
+			}
 			if f.plan.dies != "" {
 				f.end("crashed", errors.New(f.plan.dies))
 				return runner.LoadReport{}, fault.Wrap(&runner.ExitError{Signal: f.plan.dies, Code: -1}, fault.Busy, "runner", "the next request loads the model again")
@@ -132,7 +171,9 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 				return runner.LoadReport{}, errors.New(f.plan.fail)
 			}
 			report := runner.LoadReport{NumCtx: req.NumCtx, Parallel: req.Parallel, Memory: []runner.DeviceMemory{{Device: runner.CPU, Weights: 7}}}
-			if f.plan.gpu {
+			if machine != nil {
+				report.Memory = reported(f.has)
+			} else if f.plan.gpu {
 				report.Memory[0].Device = "CUDA0"
 			}
 			return report, nil
@@ -145,6 +186,36 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 			return runner.LoadReport{}, ctx.Err()
 		}
 	}
+}
+
+// take takes a part of its memory.
+func (f *fake) take(m *machine, memory []runner.DeviceMemory, part float64) error {
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	if f.ended {
+		return errors.New("it died while it loaded")
+	}
+	if short := m.take(memory, part); short != "" {
+		f.world.onOOM(f.name, short)
+		return outOfMemory(short)
+	}
+	f.has, f.part = memory, f.part+part
+	return nil
+}
+
+func outOfMemory(where string) error {
+	return &fault.Error{Code: fault.TooLarge, Kind: runner.KindMemory, Op: "fake", Msg: "memory of " + where + " ran out while the model was loaded"}
+}
+
+func placement(shares []runner.Share) string {
+	if len(shares) == 0 {
+		return "cpu"
+	}
+	var list []string
+	for _, s := range shares {
+		list = append(list, fmt.Sprintf("%s:%d", s.Device, s.Layers))
+	}
+	return strings.Join(list, ",")
 }
 
 func (f *fake) SetThreads(ctx context.Context, n int) error {
@@ -174,6 +245,9 @@ func (f *fake) end(how string, err error) {
 	}
 	f.ended, f.err = true, err
 	f.world.alive--
+	if f.world.machine != nil {
+		f.world.machine.give(f.has, f.part)
+	}
 	f.world.log("%s %s", how, f.name)
 	close(f.done)
 }

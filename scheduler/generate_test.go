@@ -54,6 +54,14 @@ func TestNumPredictIsBounded(t *testing.T) {
 	}
 }
 
+func TestWithoutAKnownContextTheServerBoundsIt(t *testing.T) {
+	for asked, want := range map[int]int{-1: -1, -2: -1, 0: -1, 5: 5} {
+		if got := numPredict(asked, 0); got != want {
+			t.Errorf("%d: %d, want %d", asked, got, want)
+		}
+	}
+}
+
 func TestTheOptionDraft(t *testing.T) {
 	for option, want := range map[string]runner.Draft{"": "", "auto": "", "off": runner.DraftOff, "expect": runner.DraftExpect} {
 		if got := draft(Completion{Options: models.Options{Draft: option}}); got != want {

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"sluice/fault"
 	"sluice/models"
 	"sluice/runner"
+	"sluice/scheduler/fit"
 )
 
 // ErrEvicted is the cause with which a load is cancelled when nobody waits for it any more, or the scheduler stops.
@@ -19,19 +24,31 @@ var ErrEvicted = errors.New("scheduler: runner evicted")
 // instance is one runner, from the decision to load it until its process has ended. All fields but the channels belong to
 // the owner.
 type instance struct {
+	id        int
 	model     *models.Model // for which it was loaded; other names of the same file share it
 	path      string
+	settings  Settings
 	state     State
+	reason    Reason // why it goes; "" while it stays
 	numCtx    int
 	slots     int
 	keepAlive time.Duration
 	unload    bool // goes when it becomes idle, whatever keep_alive says
 
+	load     fit.Load
+	plan     fit.Plan
+	charge   []runner.DeviceMemory // what it takes: as estimated, then as reported
+	second   bool                  // it is loaded once more, because memory ran out the first time
+	replica  bool                  // others of the model were there before it
+	warning  string
+	progress atomic.Uint32 // of the load: the bits of a float32
+
 	inFlight  int
 	passed    int
 	lastUse   time.Time
 	readyAt   time.Time
-	expiresAt time.Time // while idle; zero: never
+	expiresAt time.Time                        // while idle; zero: never
+	prefixes  *simplelru.LRU[uint64, struct{}] // beginnings of prompts that it read; nil: none
 
 	runner Runner
 	report runner.LoadReport
@@ -43,6 +60,14 @@ type instance struct {
 
 	cancel context.CancelCauseFunc // ends the load
 	stop   chan struct{}           // closed when it shall end
+}
+
+// expiryReason is why a runner goes whose time is over.
+func (in *instance) expiryReason() Reason {
+	if in.unload {
+		return ReasonAsked
+	}
+	return ReasonIdle
 }
 
 // seen is the state as the policy must see it. A process that has died takes no lease, although the word of it (exited)
@@ -62,7 +87,7 @@ func (in *instance) seen() State {
 // live runs a runner's life beside the owner: start, load, watch, stop. It tells the owner each step, and returns when the
 // process is gone.
 func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadRequest) {
-	r, report, err := s.loadModel(ctx, in.model.Name, req)
+	r, report, err := s.loadModel(ctx, in, req)
 	if err != nil {
 		s.tell(func(l *loop) { l.loadFailed(in, err, r != nil) })
 		if r != nil {
@@ -93,7 +118,7 @@ func (s *Scheduler) live(ctx context.Context, in *instance, req runner.LoadReque
 // loadModel starts a runner and loads the model into it. The runner is given with an error too, when there is one to stop.
 // What the error says to callers does not name the model: the name is that of the first who asked, and others, who know the
 // file by another name and may not know this one, get the error too.
-func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadRequest) (Runner, runner.LoadReport, error) {
+func (s *Scheduler) loadModel(ctx context.Context, in *instance, req runner.LoadRequest) (Runner, runner.LoadReport, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := &fault.Error{
@@ -106,7 +131,7 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // why it was given up says more than that it was
 		}
-		return fmt.Errorf("scheduler: loading %s: %w", name, loadDeath(err))
+		return fmt.Errorf("scheduler: loading %s: %w", in.model.Name, loadDeath(err))
 	}
 	r, err := s.cfg.Start(ctx)
 	if err != nil {
@@ -116,6 +141,7 @@ func (s *Scheduler) loadModel(ctx context.Context, name string, req runner.LoadR
 	report, err := r.Load(ctx, req, func(p float32) {
 		if p > best {
 			best = p
+			in.progress.Store(math.Float32bits(p))
 			timer.Reset(s.cfg.LoadTimeout)
 		}
 	})
@@ -133,9 +159,9 @@ func loadDeath(err error) error {
 	}
 	f := &fault.Error{Op: "scheduler.load", Err: err}
 	if exit.Signal == syscall.SIGKILL.String() {
-		f.Code, f.RetryAfter = fault.Busy, retryAfter
-		f.Msg = "the model could not be loaded: the system killed its process, most likely because memory ran out; " +
-			"use a smaller num_ctx or a smaller model, or free memory"
+		f.Code, f.RetryAfter, f.Kind = fault.Busy, retryAfter, runner.KindMemory
+		f.Msg = "the model could not be loaded: the system killed its process, most likely because memory ran out"
+		f.Hint = advice + ", or free memory"
 		return f
 	}
 	f.Code = fault.Invalid // the same file crashes it the next time too

@@ -40,8 +40,12 @@ func TestLoadRequest(t *testing.T) {
 				row.opts(&want.Options)
 			}
 			got := cfg.loadRequest(want, capCtx(want.Model, cfg.NumCtx))
-			if got.NumCtx != row.ctx || got.NumBatch != row.batch || got.Parallel != row.par || got.NumThread != row.thread {
-				t.Errorf("got %+v", got)
+			ways := cfg.loads(&waiter{want: want}, got.NumCtx, 0, -1)
+			if got.NumCtx != row.ctx || got.NumBatch != row.batch || ways[0].Parallel != row.par || got.NumThread != row.thread {
+				t.Errorf("got %+v, %+v", got, ways)
+			}
+			if last := ways[len(ways)-1].Parallel; (row.cfg.Parallel > 0) != (len(ways) == 1) && last != 1 {
+				t.Errorf("the smallest way has %d sequences", last)
 			}
 		})
 	}

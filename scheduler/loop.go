@@ -5,61 +5,59 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"sluice/fault"
-	"sluice/runner"
+	"sluice/models"
+	"sluice/scheduler/fit"
 )
-
-// waiter is a request in the queue.
-type waiter struct {
-	want   Want
-	path   string
-	numCtx int // 0: none asked for
-	since  time.Time
-	left   <-chan struct{} // the caller has gone
-	reply  chan answer     // see answer
-}
-
-type answer struct {
-	lease  *Lease
-	untold []<-chan struct{} // to be closed before the lease is used, see settle
-	err    error
-}
-
-// answer hands the caller its answer. The channel is unbuffered: a send that lands proves the caller is still there.
-// Otherwise a lease would be counted for someone who left, and its runner could never be evicted again.
-func (w *waiter) answer(a answer) bool {
-	select {
-	case w.reply <- a:
-		return true
-	case <-w.left:
-		return false
-	}
-}
 
 // loop is the owner's state. Only the goroutine in run touches it.
 type loop struct {
 	s       *Scheduler
 	cfg     Config
-	runners map[string]*instance              // by model file; none is gone
-	failed  map[string]*failure               // by model file: not to be loaded again at once
-	idle    *simplelru.LRU[string, *instance] // ready without a lease, in the order of use
-	queue   []*waiter                         // in the order of arrival
+	runners []*instance                    // none is gone; in the order of their loads
+	lastID  int                            // of a runner
+	failed  map[string]*failure            // by model file: not to be loaded again at once
+	idle    *simplelru.LRU[int, *instance] // ready without a lease, in the order of use
+	queue   []*waiter                      // in the order of arrival
+	memory  readings
+	learned *simplelru.LRU[string, float64] // by model file: what loads took, as a part of what was estimated
+	second  map[string]*secondTry           // by model file: loads that memory ran out for, and that are tried once more
+	servers []*elsewhere
+	offered map[string][]offer   // by the name that was asked for; a cache
+	lacking map[string]time.Time // by model file: since when other programs have had its memory
+	counted Stats
 	lives   sync.WaitGroup
-	closing bool // no new leases
+	again   time.Duration // when the policy wants to be asked again, as action has it
+	closing bool          // no new leases
+	expired bool          // the grace too is over
 }
 
+// learnedModels bounds of how many models is remembered what their loads took.
+const learnedModels = 256
+
 func newLoop(s *Scheduler) (*loop, error) {
-	idle, err := simplelru.NewLRU[string, *instance](max(1, s.cfg.MaxLoaded), nil)
+	idle, err := simplelru.NewLRU[int, *instance](math.MaxInt32, nil)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	return &loop{s: s, cfg: s.cfg, runners: map[string]*instance{}, failed: map[string]*failure{}, idle: idle}, nil
+	learned, err := simplelru.NewLRU[string, float64](learnedModels, nil)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	l := &loop{
+		s: s, cfg: s.cfg, failed: map[string]*failure{}, idle: idle, learned: learned, second: map[string]*secondTry{}, offered: map[string][]offer{},
+		lacking: map[string]time.Time{},
+		counted: Stats{Loads: map[string]int{}, Unloads: map[Reason]int{}, Refused: map[string]int{}},
+	}
+	for _, r := range s.cfg.Remotes {
+		l.servers = append(l.servers, &elsewhere{remote: r, uses: map[string]*use{}})
+	}
+	return l, nil
 }
 
 // run answers until ctx has ended and every runner is gone.
@@ -67,13 +65,18 @@ func (l *loop) run(ctx context.Context) {
 	wake, grace := time.NewTimer(time.Hour), (<-chan time.Time)(nil)
 	defer wake.Stop()
 	ended := ctx.Done()
+	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx)) // readings, and servers elsewhere
+	defer endBeside()
+	l.memory.read = l.reader(beside)
+	l.watchServers(beside)
+	l.measure() // so that there is something to show before the first load
 	for {
 		l.schedule()
 		l.shareCores()
-		if l.closing && len(l.runners) == 0 {
+		if l.closing && len(l.runners) == 0 && !l.memory.reading && (l.expired || l.elsewhereInFlight() == 0) {
 			break
 		}
-		wake.Reset(l.untilExpiry())
+		wake.Reset(l.untilNext())
 		select {
 		case question := <-l.s.asks:
 			question(l)
@@ -81,6 +84,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-ended:
 			ended = nil
 			l.close()
+			endBeside()
 			grace = time.After(l.cfg.Grace)
 		case <-grace:
 			l.graceOver()
@@ -91,17 +95,30 @@ func (l *loop) run(ctx context.Context) {
 
 // schedule does what the policy says until it says nothing more, then lets go whose keep_alive is over.
 func (l *loop) schedule() {
+	if l.memory.devices == nil && time.Since(l.memory.tried) > readAge {
+		l.measure() // without a single reading nobody asks for one
+	}
 	for {
-		v := l.view()
-		act := decide(v)
+		act := decide(l.view())
+		l.again = 0
 		switch act.kind {
 		case grant:
 			l.grant(act)
+		case away:
+			l.grantAway(act)
 		case load:
-			l.load(l.queue[act.waiter], contextFor(act.path, v.waiters, capCtx(l.queue[act.waiter].want.Model, l.cfg.NumCtx)))
+			l.load(l.queue[act.waiter], act.need, act.replica)
 		case evict:
-			l.evict(l.runners[act.path], act.reason)
-		case nothing:
+			l.evict(l.byID(act.runner), act.reason)
+		case refuse:
+			l.tooMuch(l.queue[act.waiter].path, act.short)
+		case measure, nothing:
+			l.again = act.again
+			if act.kind == measure {
+				l.measure()
+			} else {
+				l.lacks(act.lacking)
+			}
 			if !l.expire() {
 				return
 			}
@@ -111,42 +128,108 @@ func (l *loop) schedule() {
 
 // view copies what the policy needs.
 func (l *loop) view() view {
-	v := view{now: time.Now(), maxLoaded: l.cfg.MaxLoaded, maxPass: l.cfg.MaxPass, maxTurn: l.cfg.MaxTurn}
+	v := view{now: time.Now(), maxLoaded: l.cfg.MaxLoaded, maxPass: l.cfg.MaxPass, maxTurn: l.cfg.MaxTurn, loads: l.loadsOf, seen: l.seen}
+	v.memory, v.maxLoaded = l.account(), l.mostLoaded()
 	for _, w := range l.queue {
-		v.waiters = append(v.waiters, waiterView{path: w.path, numCtx: w.numCtx, since: w.since})
+		f, offered := l.failed[w.path], len(l.offersTo(w)) > 0
+		v.waiters = append(v.waiters, waiterView{
+			path: w.path, numCtx: w.numCtx, since: w.since, remote: l.freeServer(w), offered: offered,
+			absent: !installed(w.want.Model) || offered && l.braked(w) != nil, short: l.lacking[w.path],
+			replicas: w.settings.Replicas, resting: f != nil && !f.over(v.now),
+		})
 	}
 	// the idle ones in the order that the LRU keeps, then the others, those that got a lease longest ago first
 	order := l.idle.Values()
 	var rest []*instance
 	for _, in := range l.runners {
-		if !l.idle.Contains(in.path) {
+		if !l.idle.Contains(in.id) {
 			rest = append(rest, in)
 		}
 	}
-	slices.SortFunc(rest, func(a, b *instance) int { return a.lastUse.Compare(b.lastUse) })
+	slices.SortStableFunc(rest, func(a, b *instance) int { return a.lastUse.Compare(b.lastUse) })
 	for _, in := range append(order, rest...) {
 		v.runners = append(v.runners, runnerView{
-			path: in.path, state: in.seen(), inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx, readyAt: in.readyAt, passed: in.passed,
+			id: in.id, path: in.path, state: in.seen(), inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx, readyAt: in.readyAt, passed: in.passed,
+			pinned: l.isPinned(in),
 		})
 	}
 	return v
 }
 
+// lacks notes which models wait for memory that other programs have.
+func (l *loop) lacks(paths []string) {
+	since := make(map[string]time.Time, len(paths))
+	for _, path := range paths {
+		since[path] = time.Now()
+		if from, ok := l.lacking[path]; ok {
+			since[path] = from
+		}
+	}
+	l.lacking = since
+}
+
+// loadsOf gives the ways to load a model for all who wait for it.
+func (l *loop) loadsOf(path string) []fit.Load {
+	first, ctxs := l.queue[0], []int(nil)
+	for _, w := range slices.Backward(l.queue) {
+		if w.path == path {
+			first, ctxs = w, append(ctxs, w.numCtx)
+		}
+	}
+	layers := -1
+	if again := l.second[path]; again != nil {
+		layers = again.layers
+	}
+	factor, _ := l.learned.Get(path)
+	return l.cfg.loads(first, contextFor(ctxs, first.usualCtx(l.cfg)), factor, layers)
+}
+
+func (l *loop) byID(id int) *instance {
+	i := slices.IndexFunc(l.runners, func(in *instance) bool { return in.id == id })
+	return l.runners[i]
+}
+
+// of are the runners of a model.
+func (l *loop) of(path string) (list []*instance) {
+	for _, in := range l.runners {
+		if in.path == path {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+// isPinned tells whether a runner is never evicted for another model: of several the one that was there first.
+func (l *loop) isPinned(in *instance) bool {
+	if !in.settings.Pin {
+		return false
+	}
+	for _, other := range l.runners {
+		if other.path == in.path && (other.state == Loading || other.state == Ready) {
+			return other == in
+		}
+	}
+	return false
+}
+
 // move is the only place where a runner changes its state.
-func (l *loop) move(in *instance, e Event, reason string) bool {
+func (l *loop) move(in *instance, e Event, reason Reason, why string) bool {
 	to, ok := next[in.state][e]
 	if !ok {
 		onBug(fault.Bug("scheduler: a %s runner cannot %s", in.state, e))
 		return false
 	}
+	if in.reason == "" {
+		in.reason = reason // the first one is why it goes
+	}
 	log := l.cfg.Log.Debug
-	if to == Loading || to == Ready || e == Evict || e == Failed || (e == Exited && in.state != Stopping) {
+	if to == Loading || to == Ready || e == Evict || e == Failed {
 		log = l.cfg.Log.Info
 	}
-	log("runner", "model", in.model.Name, "from", in.state.String(), "event", e.String(), "to", to.String(), "reason", reason, "in_flight", in.inFlight)
+	log("runner", "model", in.model.Name, "id", in.id, "from", in.state.String(), "event", e.String(), "to", to.String(), "reason", string(in.reason), "why", why, "in_flight", in.inFlight)
 	in.state = to
 	if to != Ready {
-		l.idle.Remove(in.path)
+		l.idle.Remove(in.id)
 	}
 	switch to {
 	case Stopping:
@@ -154,153 +237,30 @@ func (l *loop) move(in *instance, e Event, reason string) bool {
 		close(in.stop)
 	case Gone:
 		in.cancel(nil)
-		delete(l.runners, in.path)
+		l.runners = slices.DeleteFunc(l.runners, func(have *instance) bool { return have == in })
+		l.gone(in)
 	}
 	return true
 }
 
-func (l *loop) load(w *waiter, numCtx int) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	req := l.cfg.loadRequest(w.want, numCtx)
-	in := &instance{
-		model: w.want.Model, path: w.path, numCtx: numCtx, slots: req.Parallel, keepAlive: l.cfg.KeepAlive, lastUse: time.Now(),
-		mostThreads: req.NumThread, tune: make(chan tuning, 1), cancel: cancel, stop: make(chan struct{}),
-	}
-	l.runners[in.path] = in
-	l.move(in, Load, "a request")
-	req.NumThread = min(req.NumThread, share(l.cfg.Threads, l.computing())) // it counts already
-	in.threads = req.NumThread
-	l.lives.Go(func() { l.s.live(ctx, in, req) })
-}
-
-func (l *loop) loaded(in *instance, r Runner, report runner.LoadReport) {
-	if in.state != Loading { // evicted in the meantime; it is being stopped
-		return
-	}
-	in.runner, in.report, in.readyAt = r, report, time.Now()
-	in.numCtx = max(in.numCtx, report.NumCtx)
-	if report.Parallel > 0 {
-		in.slots = report.Parallel
-	}
-	l.healed(in)
-	l.move(in, LoadDone, "")
-	l.becomesIdle(in)
-}
-
-// exited notes that a runner's process has ended; err says why when nobody asked it to.
-func (l *loop) exited(in *instance, err error) {
-	reason := "stopped"
-	if err != nil {
-		reason = err.Error()
-		l.cfg.Log.Error("a runner died", "model", in.model.Name, "in_flight", in.inFlight, "error", err)
-	}
-	l.move(in, Exited, reason)
-}
-
-// refuse answers those in the queue that match with an error.
-func (l *loop) refuse(match func(*waiter) bool, err error) {
-	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool {
-		if !match(w) {
-			return false
+// gone counts a runner that went.
+func (l *loop) gone(in *instance) {
+	l.counted.Unloads[in.reason]++
+	l.memory.left(in)
+	for _, other := range l.of(in.path) {
+		if l.isPinned(other) && !other.unload {
+			other.expiresAt = time.Time{} // the pin is now its
 		}
-		w.answer(answer{err: err}) // who has left needs no error
-		return true
-	})
+	}
+	l.cfg.Log.Info("unloaded", "model", in.model.Name, "id", in.id, "reason", string(in.reason), "bytes", bytesOf(in.charge))
 }
 
-func (l *loop) arrive(w *waiter) {
-	if l.closing {
-		w.answer(answer{err: errStopped()})
-		return
-	}
-	if err := l.braked(w); err != nil {
-		w.answer(answer{err: err})
-		return
-	}
-	in := l.runners[w.path]
-	atOnce := in != nil && in.state == Ready && w.numCtx <= in.numCtx && in.inFlight < in.slots
-	if len(l.queue) >= l.cfg.MaxQueue && !atOnce {
-		// the text is Ollama's, both spaces too: clients look for it
-		w.answer(answer{err: &fault.Error{
-			Code: fault.Busy, Op: "scheduler.Lease", RetryAfter: retryAfter,
-			Msg: "server busy, please try again.  maximum pending requests exceeded",
-		}})
-		return
-	}
-	l.queue = append(l.queue, w)
-}
-
-// leave takes a caller that has gone out of the queue, and ends a load that nobody waits for any more.
-func (l *loop) leave(w *waiter) {
-	l.queue = slices.DeleteFunc(l.queue, func(have *waiter) bool { return have == w })
-	if in := l.runners[w.path]; in != nil && in.state == Loading && !l.isAwaited(w.path) {
-		l.move(in, Evict, "nobody waits for it any more")
-	}
-}
-
-func (l *loop) isAwaited(path string) bool {
-	return slices.ContainsFunc(l.queue, func(w *waiter) bool { return w.path == path })
-}
-
-func (l *loop) grant(act action) {
-	w, in := l.queue[act.waiter], l.runners[act.path]
-	l.queue = slices.Delete(l.queue, act.waiter, act.waiter+1)
-	lease := &Lease{runner: in.runner, report: in.report, loading: max(0, in.readyAt.Sub(w.since))}
-	lease.release = func() { l.s.tell(func(l *loop) { l.release(in) }) }
-	in.inFlight++ // so that it counts among those who share the cores
-	if !w.answer(answer{lease: lease, untold: l.shareCores()}) {
-		in.inFlight--
-		return
-	}
-	if w.want.KeepAlive != nil {
-		in.keepAlive = *w.want.KeepAlive
-	}
-	if act.passing {
-		in.passed++
-	} else {
-		in.passed = 0
-	}
-	in.lastUse, in.expiresAt = time.Now(), time.Time{}
-	l.idle.Remove(in.path)
-}
-
-func (l *loop) release(in *instance) {
-	in.inFlight--
-	in.lastUse = time.Now()
-	if in.inFlight > 0 {
-		return
-	}
-	switch in.state {
-	case Ready:
-		l.becomesIdle(in)
-	case Draining:
-		l.move(in, LastDone, "")
-	}
-}
-
-// becomesIdle starts the keep_alive: it counts from the end of the last request.
-func (l *loop) becomesIdle(in *instance) {
-	in.expiresAt = expiry(in.keepAlive)
-	if in.unload {
-		in.expiresAt = time.Now()
-	}
-	l.idle.Add(in.path, in)
-}
-
-// expiry is when a model that became idle now goes; zero is never.
-func expiry(keepAlive time.Duration) time.Time {
-	if keepAlive < 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(keepAlive)
-}
-
-func (l *loop) evict(in *instance, reason string) {
-	if !l.move(in, Evict, reason) {
+func (l *loop) evict(in *instance, reason Reason) {
+	if !l.move(in, Evict, reason, "") {
 		return
 	}
 	if in.state == Draining && in.inFlight == 0 {
-		l.move(in, LastDone, reason)
+		l.move(in, LastDone, reason, "")
 	}
 }
 
@@ -309,16 +269,19 @@ func (l *loop) expire() (any bool) {
 	now := time.Now()
 	for _, in := range l.idle.Values() {
 		if !in.expiresAt.IsZero() && !in.expiresAt.After(now) {
-			l.evict(in, "keep_alive is over")
+			l.evict(in, in.expiryReason())
 			any = true
 		}
 	}
 	return any
 }
 
-// untilExpiry is how long the owner may sleep.
-func (l *loop) untilExpiry() time.Duration {
+// untilNext is how long the owner may sleep.
+func (l *loop) untilNext() time.Duration {
 	d := time.Hour
+	if l.again > 0 {
+		d = l.again
+	}
 	for _, in := range l.idle.Values() {
 		if !in.expiresAt.IsZero() {
 			d = min(d, time.Until(in.expiresAt))
@@ -327,63 +290,34 @@ func (l *loop) untilExpiry() time.Duration {
 	return max(0, d)
 }
 
-func (l *loop) unload(path string) {
-	in := l.runners[path]
-	if in == nil {
-		return
-	}
-	switch in.state {
-	case Loading: // those who wait are served first
-		in.unload = true
-	case Ready:
-		l.evict(in, "unload was asked for")
+func (l *loop) unload(m *models.Model) {
+	for _, in := range l.of(fileKey(m)) {
+		switch in.state {
+		case Loading: // those who wait are served first
+			in.unload = true
+		case Ready:
+			l.evict(in, ReasonAsked)
+		}
 	}
 }
 
 // close begins the shutdown: no new leases, and whoever has none goes.
 func (l *loop) close() {
 	l.closing = true
-	l.refuse(func(*waiter) bool { return true }, errStopped())
-	for _, in := range l.runners {
+	l.refuse("", func(*waiter) bool { return true }, errStopped())
+	for _, in := range slices.Clone(l.runners) {
 		if in.state == Loading || in.state == Ready {
-			l.evict(in, "shutdown")
+			l.evict(in, ReasonShutdown)
 		}
 	}
 }
 
 // graceOver ends the runners that still have leases. Their streams end with an error.
 func (l *loop) graceOver() {
-	for _, in := range l.runners {
+	l.expired = true
+	for _, in := range slices.Clone(l.runners) {
 		if in.state == Draining {
-			l.move(in, GraceOver, "the grace of the shutdown is over")
+			l.move(in, GraceOver, ReasonShutdown, "the grace of the shutdown is over")
 		}
 	}
-}
-
-// forever is how far in the future a model is said to expire that is kept for ever. Ollama's clients show it as Forever.
-const forever = time.Duration(math.MaxInt64)
-
-func (l *loop) snapshot() []Loaded {
-	now := time.Now()
-	out := make([]Loaded, 0, len(l.runners))
-	for _, in := range l.runners {
-		item := Loaded{Model: in.model, State: in.state.String(), Report: in.report, InFlight: in.inFlight, ExpiresAt: in.expiresAt}
-		switch {
-		case in.state == Draining || in.state == Stopping: // a time that has passed is shown as Stopping...
-			item.ExpiresAt = now
-		case in.expiresAt.IsZero():
-			// in use or loading: were it to end now, it would expire then
-			if item.ExpiresAt = expiry(in.keepAlive); in.keepAlive < 0 {
-				item.ExpiresAt = now.Add(forever)
-			}
-		}
-		out = append(out, item)
-	}
-	slices.SortFunc(out, func(a, b Loaded) int {
-		if c := b.ExpiresAt.Compare(a.ExpiresAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Model.Name, b.Model.Name)
-	})
-	return out
 }

@@ -1,175 +1,296 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"sluice/scheduler/fit"
+)
 
 // view is all that the policy looks at. It is a copy: the policy changes nothing.
 type view struct {
 	now       time.Time
-	maxLoaded int
+	maxLoaded int // 0: as many as fit
 	maxPass   int
 	maxTurn   time.Duration
 
 	runners []runnerView // all that are not gone: the least recently used first
 	waiters []waiterView // in the order of their arrival
+
+	memory *account                       // nil: it is not looked at
+	loads  func(path string) []fit.Load   // the ways to load a model, the one with the most sequences first
+	seen   func(waiter, runnerID int) int // how much of the waiter's prompt a runner has read
 }
 
 type runnerView struct {
+	id       int
 	path     string
 	state    State
 	inFlight int
 	slots    int // leases at a time
 	numCtx   int
 	readyAt  time.Time
-	passed   int // leases that it got while a request before them waited for room
+	passed   int  // leases that it got while a request before them waited for room
+	pinned   bool // never evicted for another model
 }
 
 func (r *runnerView) idle() bool { return r.state == Ready && r.inFlight == 0 }
 
 type waiterView struct {
-	path   string
-	numCtx int // 0: any
-	since  time.Time
+	path     string
+	numCtx   int // 0: any
+	since    time.Time
+	remote   int       // 1 + index of a server elsewhere that takes it now; 0: none does
+	offered  bool      // a server elsewhere has the model
+	absent   bool      // the model cannot be loaded here: it is not installed, or it has failed and is to be had elsewhere
+	short    time.Time // since when other programs have had the memory that the model needs; zero: they have not
+	replicas int       // runners of the model at most; 0: as many as there is free room for
+	resting  bool      // a load of the model has failed a moment ago
 }
 
 type actionKind int
 
 const (
 	nothing actionKind = iota
-	grant              // the waiter gets a lease on the runner of its model
+	grant              // the waiter gets a lease on the runner
+	away               // the waiter gets a lease on a server elsewhere
 	load               // the waiter's model is loaded
 	evict              // the runner goes, for the waiter
+	refuse             // the waiter's model can never be loaded as it is asked for
+	measure            // somebody waits for a reading of the devices
 )
 
 type action struct {
 	kind    actionKind
-	waiter  int    // index
-	path    string // of the runner
-	passing bool   // with grant: somebody before it waits for room
-	reason  string // with evict
+	waiter  int // index
+	runner  int // id
+	passing bool
+	reason  Reason        // with evict
+	need    need          // with load: plan is where it goes now
+	replica bool          // with load: the model has runners already
+	short   *shortage     // with refuse
+	again   time.Duration // with nothing and measure: when to ask again although nothing has happened; 0: never
+	lacking []string      // with nothing: models whose memory other programs have
 }
+
+// How long things may take until something else is done about them.
+const (
+	replicaDelay = 500 * time.Millisecond // a request waits for a full model before another runner of it is worth a load
+	settleFor    = 5 * time.Second        // what a runner had may come back late on a GPU; other programs may end
+	failedSettle = time.Second            // the same after a load that failed
+	settlePoll   = 250 * time.Millisecond // between readings meanwhile
+	memoryPoll   = time.Second            // between readings while somebody waits for memory
+)
 
 // decide gives the next thing to do; the owner does it and asks again, until there is nothing.
 //
-// Requests are served in the order of their arrival, with one exception: a request whose model is loaded may pass one
-// that waits for room, because swapping models for each request would cost everybody a load. The exception is bounded:
-// when the runner in the way has got maxPass such leases, or maxTurn has gone by since it was ready and the waiting
-// request was there, it takes no new lease. Its own later requests then queue behind the model that waited.
+// Requests are served in the order of their arrival, with one exception: a request whose model is loaded, or for whose model
+// there is room, may pass one that waits for more room, because swapping models for each request would cost everybody a
+// load. The exception is bounded: when the runner in the way has got maxPass such leases, or maxTurn has gone by since it was
+// ready and the waiting request was there, it takes no new lease; and after maxTurn nothing is loaded any more where the
+// waiting request's model shall go. Its own later requests then queue behind the model that waited.
 //
-// Room is a number of runners. A runner goes when it is idle and nobody wants it, the least recently used first; one with
-// leases is never stopped, only kept from new ones.
+// A runner goes when it is idle and nobody wants it, second runners of a model before the only one, the least recently used
+// first, and only when its going helps; one with leases is never stopped, only kept from new ones.
 func decide(v view) action {
-	byPath := make(map[string]*runnerView, len(v.runners))
-	free, leaving, draining := v.maxLoaded, 0, 0
+	t := newTable(v)
+	for i, w := range v.waiters {
+		if act := t.serve(i, w); act.kind != nothing {
+			return act
+		}
+	}
+	act := action{again: t.again, lacking: t.lacking}
+	if t.stale {
+		act.kind = measure
+	}
+	return act
+}
+
+// table is the view while decide goes through the queue.
+type table struct {
+	view
+	of      map[string][]*runnerView
+	wanted  map[int]bool    // runners that a waiter could use as they are
+	looked  map[string]bool // models whose first waiter without a runner has been looked at
+	grown   map[string]bool // models whose first waiter for a full runner has been looked at
+	claims  rooms           // what earlier waiters will load when others have gone
+	claimed int             // how many these are
+	blocked bool            // somebody waits for room that nobody is making
+	stale   bool            // somebody waits for a reading
+	lacking []string
+	again   time.Duration
+}
+
+func newTable(v view) *table {
+	t := &table{view: v, of: map[string][]*runnerView{}, wanted: map[int]bool{}, looked: map[string]bool{}, grown: map[string]bool{}}
+	if t.loads == nil {
+		t.loads = func(string) []fit.Load { return []fit.Load{{}} }
+	}
 	for i := range v.runners {
 		r := &v.runners[i]
-		byPath[r.path] = r
-		free--
-		switch r.state {
-		case Stopping:
-			leaving++
-		case Draining:
-			draining++
-		}
+		t.of[r.path] = append(t.of[r.path], r)
 	}
-	wanted := map[string]bool{} // runners that a waiter could use as they are
 	for _, w := range v.waiters {
-		if r := byPath[w.path]; r != nil && w.numCtx <= r.numCtx {
-			wanted[w.path] = true
+		for _, r := range t.of[w.path] {
+			if w.numCtx <= r.numCtx {
+				t.wanted[r.id] = true
+			}
 		}
 	}
-	// overdue tells that a waiter need not stand back for a runner any longer.
-	overdue := func(w waiterView, r *runnerView) bool {
-		from := w.since
-		if r.readyAt.After(from) {
-			from = r.readyAt
-		}
-		return r.passed >= v.maxPass || v.now.Sub(from) >= v.maxTurn
+	if v.memory != nil {
+		t.claims.free = make([]uint64, len(v.memory.devices))
 	}
+	return t
+}
 
-	needsRoom := map[string]bool{} // models whose first waiter has been looked at
-	blocked := false               // somebody waits for a room that nobody is making
-	for i, w := range v.waiters {
-		r := byPath[w.path]
-		if r != nil && r.state == Ready && w.numCtx <= r.numCtx {
-			if r.inFlight < r.slots {
-				return action{kind: grant, waiter: i, path: r.path, passing: blocked}
-			}
-			continue
-		}
-		if r != nil && r.state == Loading {
-			continue
-		}
-		if needsRoom[w.path] {
-			continue
-		}
-		needsRoom[w.path] = true
+// wake asks for another look after d at the latest.
+func (t *table) wake(d time.Duration) {
+	if t.again == 0 || d < t.again {
+		t.again = d
+	}
+}
+
+// serve does what can be done for one waiter.
+func (t *table) serve(i int, w waiterView) action {
+	var full, loading, leaving, small bool
+	var free *runnerView
+	for _, r := range t.of[w.path] {
+		fits := w.numCtx <= r.numCtx
 		switch {
-		case r != nil && r.state == Stopping: // its own place becomes free
-			leaving--
-		case r != nil && r.state == Draining:
-			draining--
-		case r != nil: // loaded with too small a context
-			if (r.idle() && !wanted[r.path]) || overdue(w, r) {
-				return action{kind: evict, waiter: i, path: r.path, reason: "a request needs a larger context"}
-			}
-			blocked = true
-		case free > 0:
-			return action{kind: load, waiter: i, path: w.path}
-		case leaving > 0:
-			leaving--
-		default:
-			if r := victim(v, w, wanted, overdue, draining <= 0); r != nil {
-				return action{kind: evict, waiter: i, path: r.path, reason: "room for another model"}
-			}
-			if draining > 0 {
-				draining--
-			} else {
-				blocked = true
-			}
+		case r.state == Loading:
+			loading = true // with too small a context too: it is served first, then loaded again
+		case r.state == Stopping, r.state == Draining:
+			leaving = true
+		case !fits:
+			small = true
+		case r.inFlight >= r.slots:
+			full = true
+		case free == nil || t.better(i, r, free):
+			free = r
 		}
+	}
+	switch {
+	case free != nil:
+		return action{kind: grant, waiter: i, runner: free.id, passing: t.blocked}
+	case w.remote > 0:
+		return action{kind: away, waiter: i}
+	case w.absent, loading:
+		return action{}
+	case full:
+		return t.replica(i, w)
+	case t.looked[w.path]:
+		return action{}
+	}
+	t.looked[w.path] = true
+	if t.unread() {
+		return action{}
+	}
+	n, short := t.memory.need(t.loads(w.path), t.pinned(w.path))
+	switch {
+	case short != nil && w.offered: // it waits for its turn there
+	case short != nil && short.passing && (w.short.IsZero() || t.now.Sub(w.short) < settleFor):
+		t.blocked = true
+		t.lacking = append(t.lacking, w.path)
+		t.wake(settlePoll)
+	case short != nil:
+		return action{kind: refuse, waiter: i, short: short}
+	case leaving: // its own place becomes free
+		t.claim(n, t.rest(true))
+	case small:
+		return t.reload(i, w)
+	default:
+		return t.room(i, w, n)
 	}
 	return action{}
 }
 
-// victim picks the runner that makes room for a waiter, or nil. With force, one that is still asked for may be taken too,
-// once the waiter is overdue.
-func victim(v view, w waiterView, wanted map[string]bool, overdue func(waiterView, *runnerView) bool, force bool) *runnerView {
-	for i := range v.runners {
-		if r := &v.runners[i]; r.idle() && !wanted[r.path] {
-			return r
+// better tells whether a waiter is better off on r than on old, of the same model: with fewer others, then with more of its prompt
+// read already, then where somebody was last, so that the other one can go.
+func (t *table) better(waiter int, r, old *runnerView) bool {
+	if r.inFlight != old.inFlight {
+		return r.inFlight < old.inFlight
+	}
+	if t.seen != nil {
+		if a, b := t.seen(waiter, r.id), t.seen(waiter, old.id); a != b {
+			return a > b
 		}
 	}
-	if !force {
-		return nil
-	}
-	var busy *runnerView
-	for i := range v.runners {
-		r := &v.runners[i]
-		if r.state != Ready || !overdue(w, r) {
-			continue
-		}
-		if r.idle() {
-			return r
-		}
-		if busy == nil {
-			busy = r
-		}
-	}
-	return busy
+	return true // runners come in the order of their use
 }
 
-// contextFor is the context to load a model with: enough for everybody who waits for it. fallback is for those who ask for
-// none.
-func contextFor(path string, waiters []waiterView, fallback int) int {
-	n := 0
-	for _, w := range waiters {
-		if w.path != path {
-			continue
-		}
-		if w.numCtx == 0 {
-			n = max(n, fallback)
-		}
-		n = max(n, w.numCtx)
+// unread tells that memory must be looked at first, and asks for it.
+func (t *table) unread() bool {
+	if t.memory == nil || t.memory.fresh {
+		return false
 	}
-	return n
+	t.stale = true
+	return true
+}
+
+// pinned tells which runners stay whatever happens, for a model that is to be loaded: its own would be loaded again.
+func (t *table) pinned(path string) func(id int) bool {
+	stay := map[int]bool{}
+	for i := range t.runners {
+		if r := &t.runners[i]; r.pinned && r.path != path && r.state != Draining && r.state != Stopping {
+			stay[r.id] = true
+		}
+	}
+	return func(id int) bool { return stay[id] }
+}
+
+// overdue tells that a waiter need not stand back for a runner any longer.
+func (t *table) overdue(w waiterView, r *runnerView) bool {
+	from := w.since
+	if r.readyAt.After(from) {
+		from = r.readyAt
+	}
+	return r.passed >= t.maxPass || t.now.Sub(from) >= t.maxTurn
+}
+
+// reload lets a runner go whose context is too small.
+func (t *table) reload(i int, w waiterView) action {
+	for _, r := range t.of[w.path] {
+		if r.state == Ready && w.numCtx > r.numCtx && (r.idle() && !t.wanted[r.id] || t.overdue(w, r)) {
+			return action{kind: evict, waiter: i, runner: r.id, reason: ReasonContext}
+		}
+	}
+	t.blocked = true
+	return action{}
+}
+
+// replica loads a further runner of a model whose runners are all full: where there is free room for the whole of it, on GPUs that
+// have none of it, when nobody waits for that room.
+func (t *table) replica(i int, w waiterView) action {
+	runners := t.of[w.path]
+	if t.memory == nil || t.blocked || t.grown[w.path] || w.resting || w.replicas > 0 && len(runners) >= w.replicas {
+		return action{}
+	}
+	for _, r := range runners {
+		if r.state != Ready {
+			return action{} // what comes or goes first
+		}
+	}
+	t.grown[w.path] = true // only the oldest counts
+	if waited := t.now.Sub(w.since); waited < replicaDelay {
+		t.wake(replicaDelay - waited)
+		return action{}
+	}
+	if !t.counts(nil) || t.unread() {
+		return action{}
+	}
+	t.wake(memoryPoll)
+	ways := t.loads(w.path)
+	whole := len(ways[0].Model.Facts.Layout.Layers) + 1
+	unused := func(device int) bool {
+		for _, r := range runners {
+			if t.memory.charges[r.id][device] > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	plan, ok := t.memory.place(ways[0], t.free(), unused)
+	if !ok || whole == 1 || plan.Layers() < whole {
+		return action{}
+	}
+	return action{kind: load, waiter: i, need: need{load: ways[0], plan: plan, layers: whole}, replica: true}
 }

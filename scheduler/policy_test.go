@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// did is an action in the words of a row.
+type did struct {
+	kind    actionKind
+	waiter  int
+	path    string // of the runner, or of what is loaded
+	passing bool
+}
+
 func TestDecide(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
@@ -26,88 +34,97 @@ func TestDecide(t *testing.T) {
 		now     int
 		runners []runnerView
 		waiters []waiterView
-		want    action
+		want    did
 	}{
-		"nobody waits: nothing":                       {max: 1, runners: []runnerView{ready("a", 0)}, want: action{}},
-		"room: it is loaded":                          {max: 1, waiters: []waiterView{wait("a", 0)}, want: action{kind: load, path: "a"}},
-		"loaded: it is granted":                       {max: 1, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{wait("a", 0)}, want: action{kind: grant, path: "a"}},
+		"nobody waits: nothing":                       {max: 1, runners: []runnerView{ready("a", 0)}, want: did{}},
+		"room: it is loaded":                          {max: 1, waiters: []waiterView{wait("a", 0)}, want: did{kind: load, path: "a"}},
+		"loaded: it is granted":                       {max: 1, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{wait("a", 0)}, want: did{kind: grant, path: "a"}},
 		"no slot is free: it waits":                   {max: 1, runners: []runnerView{ready("a", 1)}, waiters: []waiterView{wait("a", 0)}},
-		"a second slot is free: it is granted":        {max: 1, runners: []runnerView{slots(ready("a", 1), 2)}, waiters: []waiterView{wait("a", 0)}, want: action{kind: grant, path: "a"}},
+		"a second slot is free: it is granted":        {max: 1, runners: []runnerView{slots(ready("a", 1), 2)}, waiters: []waiterView{wait("a", 0)}, want: did{kind: grant, path: "a"}},
 		"it loads already: it waits":                  {max: 2, runners: []runnerView{in(Loading, "a", 0)}, waiters: []waiterView{wait("a", 0), wait("a", 0)}},
 		"it drains: no new lease":                     {max: 1, runners: []runnerView{slots(in(Draining, "a", 1), 4)}, waiters: []waiterView{wait("a", 0)}},
 		"it stops, and there is room: it still waits": {max: 2, runners: []runnerView{in(Stopping, "a", 0)}, waiters: []waiterView{wait("a", 0)}},
 		"the idle one used longest ago makes room": {
 			max: 2, runners: []runnerView{ready("old", 0), ready("new", 0)}, waiters: []waiterView{wait("b", 0)},
-			want: action{kind: evict, path: "old"},
+			want: did{kind: evict, path: "old"},
 		},
 		"one in flight is not taken": {max: 1, runners: []runnerView{ready("a", 1)}, waiters: []waiterView{wait("b", 0)}},
 		"of an old busy one and a new idle one the idle one goes": {
 			max: 2, runners: []runnerView{ready("busy", 1), ready("idle", 0)}, waiters: []waiterView{wait("b", 0)},
-			want: action{kind: evict, path: "idle"},
+			want: did{kind: evict, path: "idle"},
 		},
 		"one place is becoming free: no second victim": {
 			max: 2, runners: []runnerView{ready("x", 0), in(Stopping, "y", 0)}, waiters: []waiterView{wait("b", 0)},
 		},
 		"two models wait, one place is becoming free: one victim": {
 			max: 2, runners: []runnerView{ready("x", 0), in(Stopping, "y", 0)}, waiters: []waiterView{wait("b", 0), wait("c", 0)},
-			want: action{kind: evict, waiter: 1, path: "x"},
+			want: did{kind: evict, waiter: 1, path: "x"},
 		},
 		"two wait for the same model: one victim": {
 			max: 2, runners: []runnerView{ready("x", 0), in(Stopping, "y", 0)}, waiters: []waiterView{wait("b", 0), wait("b", 0)},
 		},
 		"one drains under a long request, another is idle: the idle one goes": {
 			max: 2, runners: []runnerView{ready("idle", 0), in(Draining, "y", 1)}, waiters: []waiterView{wait("b", 0)},
-			want: action{kind: evict, path: "idle"},
+			want: did{kind: evict, path: "idle"},
 		},
 		"the hot model passes while its turn lasts": {
 			max: 1, now: 9, runners: []runnerView{ready("hot", 0)}, waiters: []waiterView{wait("b", 0), wait("hot", 8)},
-			want: action{kind: grant, waiter: 1, path: "hot", passing: true},
+			want: did{kind: grant, waiter: 1, path: "hot", passing: true},
 		},
 		"its leases are used up: it goes": {
 			max: 1, runners: []runnerView{passed(ready("hot", 0), 8)}, waiters: []waiterView{wait("b", 0), wait("hot", 0)},
-			want: action{kind: evict, path: "hot"},
+			want: did{kind: evict, path: "hot"},
 		},
 		"its time is used up: it goes, although in flight": {
 			max: 1, now: 10, runners: []runnerView{slots(ready("hot", 1), 2)}, waiters: []waiterView{wait("b", 0), wait("hot", 9)},
-			want: action{kind: evict, path: "hot"},
+			want: did{kind: evict, path: "hot"},
 		},
 		"it has only just come: it has its turn, however long the other waits": {
 			max: 1, now: 100, runners: []runnerView{{path: "hot", state: Ready, slots: 1, numCtx: 4096, readyAt: at(95)}},
 			waiters: []waiterView{wait("b", 0), wait("hot", 99)},
-			want:    action{kind: grant, waiter: 1, path: "hot", passing: true},
+			want:    did{kind: grant, waiter: 1, path: "hot", passing: true},
 		},
 		"nobody else wants it: no turn, it goes at once": {
-			max: 1, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{wait("b", 0)}, want: action{kind: evict, path: "a"},
+			max: 1, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{wait("b", 0)}, want: did{kind: evict, path: "a"},
 		},
 		"an earlier request on the loaded model goes first": {
 			max: 1, now: 50, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{wait("a", 0), wait("b", 1)},
-			want: action{kind: grant, path: "a"},
+			want: did{kind: grant, path: "a"},
 		},
 		"a larger context: an idle one is loaded again": {
-			max: 2, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{larger("a", 0)}, want: action{kind: evict, path: "a"},
+			max: 2, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{larger("a", 0)}, want: did{kind: evict, path: "a"},
 		},
 		"a larger context: not under a request": {
 			max: 2, now: 1, runners: []runnerView{ready("a", 1)}, waiters: []waiterView{larger("a", 0)},
 		},
 		"a larger context: others pass while their turn lasts": {
 			max: 2, now: 1, runners: []runnerView{ready("a", 0)}, waiters: []waiterView{larger("a", 0), wait("a", 0)},
-			want: action{kind: grant, waiter: 1, path: "a", passing: true},
+			want: did{kind: grant, waiter: 1, path: "a", passing: true},
 		},
 		"a larger context: it drains when the turn is over": {
 			max: 2, now: 10, runners: []runnerView{ready("a", 1)}, waiters: []waiterView{larger("a", 0), wait("a", 0)},
-			want: action{kind: evict, path: "a"},
+			want: did{kind: evict, path: "a"},
 		},
 		"somebody who waits for one model does not hold up another": {
 			max: 2, now: 1, runners: []runnerView{ready("x", 1), ready("y", 0)}, waiters: []waiterView{wait("x", 0), wait("y", 1)},
-			want: action{kind: grant, waiter: 1, path: "y"},
+			want: did{kind: grant, waiter: 1, path: "y"},
 		},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			got := decide(view{
+			for i := range row.runners {
+				row.runners[i].id = i + 1
+			}
+			act := decide(view{
 				now: at(row.now), maxLoaded: row.max, maxPass: 8, maxTurn: 10 * time.Second, runners: row.runners, waiters: row.waiters,
 			})
-			got.reason = "" // text for the log
+			got := did{kind: act.kind, waiter: act.waiter, passing: act.passing}
+			switch act.kind {
+			case grant, evict:
+				got.path = row.runners[act.runner-1].path
+			case load:
+				got.path = row.waiters[act.waiter].path
+			}
 			if got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}
@@ -116,12 +133,10 @@ func TestDecide(t *testing.T) {
 }
 
 func TestContextFor(t *testing.T) {
-	waiters := []waiterView{{path: "a", numCtx: 512}, {path: "b", numCtx: 9000}, {path: "a", numCtx: 2048}}
-	if got := contextFor("a", waiters, 4096); got != 2048 {
+	if got := contextFor([]int{512, 2048}, 4096); got != 2048 {
 		t.Errorf("everybody asked: %d, want the largest, 2048", got)
 	}
-	waiters = append(waiters, waiterView{path: "a"})
-	if got := contextFor("a", waiters, 4096); got != 4096 {
+	if got := contextFor([]int{512, 2048, 0}, 4096); got != 4096 {
 		t.Errorf("somebody asked for none: %d, want the default, 4096", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,28 +24,6 @@ type Want struct {
 	// runners of the model, an equally loaded one that saw most of the chain answers. nil: nothing is known.
 	Prefix []uint64
 }
-
-// Lease is the use of a loaded runner for one request.
-type Lease struct {
-	runner  Runner
-	report  runner.LoadReport
-	loading time.Duration
-	once    sync.Once
-	release func()
-}
-
-// Runner that the lease is on.
-func (l *Lease) Runner() Runner { return l.runner }
-
-// Report of the load.
-func (l *Lease) Report() runner.LoadReport { return l.report }
-
-// LoadDuration is how long this request waited until its model was loaded: 0 when it was, however long the request then
-// waited for others on it.
-func (l *Lease) LoadDuration() time.Duration { return l.loading }
-
-// Release gives the lease back. Calling it again does nothing.
-func (l *Lease) Release() { l.once.Do(l.release) }
 
 // Loaded describes one runner, for /api/ps.
 type Loaded struct {
@@ -70,7 +47,7 @@ type Loaded struct {
 type Stats struct {
 	Loads   map[string]int // by outcome: ready, failed, abandoned
 	Unloads map[Reason]int // runners that went, by reason
-	Refused map[string]int // requests: full (the queue), timeout, failed (the load)
+	Refused map[string]int // requests: full (the queue), timeout, failed (the load), memory (there is too little), unreachable (a server elsewhere)
 	Waiting int            // in the queue now
 	Devices []DeviceUse    // as of the last reading
 }
@@ -169,10 +146,16 @@ func waitError(ctx context.Context) error {
 	return fault.Wrap(cause, fault.Canceled, "scheduler.Lease", "the request was cancelled")
 }
 
-// Lease waits for a ready runner of the model. Busy with RetryAfter when the queue is full, the deadline of ctx has passed or
-// the scheduler stops; Canceled when ctx is cancelled; the load's error when the model cannot be loaded. The caller must
-// Release the lease.
+// Lease waits for a ready runner of the model, here or elsewhere. Busy with RetryAfter when the queue is full, the deadline of ctx
+// has passed, the scheduler stops, or pinned models or other programs have the memory; TooLarge with Kind runner.KindMemory when the
+// machine could not hold the model even if it were empty; Canceled when ctx is cancelled; the load's error when the model cannot be
+// loaded. The caller must Release the lease.
 func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
+	return s.lease(ctx, want, nil)
+}
+
+// lease is Lease without the servers that have failed with this request already.
+func (s *Scheduler) lease(ctx context.Context, want Want, without []Remote) (*Lease, error) {
 	if want.Model == nil {
 		return nil, fault.Bug("scheduler: a lease without a model")
 	}
@@ -181,7 +164,10 @@ func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
 	}
 	w := &waiter{
 		want: want, path: fileKey(want.Model), numCtx: askedCtx(want.Model, want.Options), since: time.Now(),
-		left: ctx.Done(), reply: make(chan answer),
+		without: without, left: ctx.Done(), reply: make(chan answer),
+	}
+	if installed(want.Model) {
+		w.projector, w.adapters = want.Model.Beside() // here, because it asks the file system
 	}
 	if err := s.ask(ctx, func(l *loop) { l.arrive(w) }); err != nil {
 		return nil, err
@@ -189,14 +175,15 @@ func (s *Scheduler) Lease(ctx context.Context, want Want) (*Lease, error) {
 	select {
 	case a := <-w.reply:
 		if a.err == nil {
-			if a.err = settle(ctx, a.untold); a.err != nil {
+			if a.err = a.lease.prepared(ctx, a.untold); a.err != nil {
 				a.lease.Release()
 				a.lease = nil
 			}
 		}
 		return a.lease, a.err
 	case <-ctx.Done():
-		s.tell(func(l *loop) { l.leave(w) })
+		timeout := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		s.tell(func(l *loop) { l.leave(w, timeout) })
 		return nil, waitError(ctx)
 	}
 }
@@ -207,7 +194,7 @@ func (s *Scheduler) Unload(ctx context.Context, m *models.Model) error {
 	if m == nil {
 		return fault.Bug("scheduler: an unload without a model")
 	}
-	return s.ask(ctx, func(l *loop) { l.unload(fileKey(m)) })
+	return s.ask(ctx, func(l *loop) { l.unload(m) })
 }
 
 // Loaded is a snapshot by the owner, latest expiry first.
