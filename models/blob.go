@@ -18,6 +18,13 @@ import (
 // tempPrefix begins the name of every file that is not yet what it will be. No digest and no tag begins with a dot.
 const tempPrefix = ".sluice-tmp-"
 
+// partialDir has what pulls have fetched so far. It is kept for the next pull to go on from, for partialLife after the last byte:
+// longer than temporary files, since somebody waited for it, and nobody will for ever.
+const (
+	partialDir  = ".sluice-partial"
+	partialLife = 7 * 24 * time.Hour
+)
+
 var digestForm = regexp.MustCompile(`^sha256[:-]([0-9a-fA-F]{64})$`)
 
 // cleanDigest gives "sha256:" and lower-case hex. Anything else is Invalid, so that no digest can name another file.
@@ -182,8 +189,13 @@ func syncDir(dir string) error {
 // removeStaleTemps removes what a crash left behind. A day is longer than any upload that may still be running, also one
 // of another process on the same folder.
 func removeStaleTemps(dir string) {
-	old := time.Now().Add(-24 * time.Hour)
-	paths, _ := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
+	removeOlder(filepath.Join(dir, tempPrefix+"*"), 24*time.Hour)
+	removeOlder(filepath.Join(dir, partialDir, "*"), partialLife)
+}
+
+func removeOlder(pattern string, age time.Duration) {
+	old := time.Now().Add(-age)
+	paths, _ := filepath.Glob(pattern) // a folder whose name is itself a pattern keeps its old files
 	for _, p := range paths {
 		if fi, err := os.Lstat(p); err == nil && fi.ModTime().Before(old) {
 			_ = os.RemoveAll(p) // another attempt at the next start

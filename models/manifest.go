@@ -105,6 +105,31 @@ func (s *Store) writeManifest(n model.Name, m *manifest) error {
 	return writeDurably(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(m) })
 }
 
+// putManifest replaces a manifest by bytes that are kept as they are, so that the model has the digest that it has elsewhere, and
+// removes what only its predecessor used. The caller holds s.mu.
+func (s *Store) putManifest(n model.Name, data []byte) (collected bool, err error) {
+	n, ok := s.existing(n)
+	var old *manifest
+	if ok {
+		old, _ = s.readManifest(n) // one that cannot be read is replaced all the same
+	}
+	path := s.manifestPath(n)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, fmt.Errorf("models: %w", err)
+	}
+	err = writeDurably(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("models: %w", err)
+	}
+	if old == nil {
+		return false, nil
+	}
+	return s.collect(old.all())
+}
+
 // removeManifest removes a manifest and the folders that it leaves empty.
 func (s *Store) removeManifest(n model.Name) error {
 	path := s.manifestPath(n)

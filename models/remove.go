@@ -23,6 +23,9 @@ func (s *Store) Copy(src, dst string) error {
 	defer s.mu.Unlock()
 	from, ok := s.existing(from)
 	if !ok {
+		if err := s.notInstalled(from, "models.Copy"); err != nil {
+			return err
+		}
 		return fault.New(fault.NotFound, "models.Copy", "model %q not found", shown(src))
 	}
 	mf, err := s.readManifest(from)
@@ -46,6 +49,9 @@ func (s *Store) Delete(name string) error {
 	defer s.mu.Unlock()
 	n, ok := s.existing(n)
 	if !ok {
+		if err := s.notInstalled(n, "models.Delete"); err != nil {
+			return err
+		}
 		return fault.New(fault.NotFound, "models.Delete", "model '%s' not found", shown(name))
 	}
 	mf, err := s.readManifest(n)
@@ -58,11 +64,30 @@ func (s *Store) Delete(name string) error {
 	return s.removeUnused(mf.all())
 }
 
-// removeUnused removes those of the layers' blobs that no manifest and no running Create needs. The caller holds s.mu.
+// removeUnused removes those of the layers' blobs that no manifest and no running Create or pull needs. The caller holds s.mu.
 func (s *Store) removeUnused(layers []layer) error {
+	_, err := s.collect(layers)
+	return err
+}
+
+// removeUnpinned is removeUnused of blobs that the caller itself has pinned, and nobody else.
+func (s *Store) removeUnpinned(layers []layer) error {
+	for _, l := range layers {
+		s.pins[l.Digest]--
+	}
+	defer func() {
+		for _, l := range layers {
+			s.pins[l.Digest]++
+		}
+	}()
+	return s.removeUnused(layers)
+}
+
+// collect is removeUnused that tells whether there was something to remove.
+func (s *Store) collect(layers []layer) (removed bool, err error) {
 	used, err := s.inUse()
 	if err != nil {
-		return fmt.Errorf("models: blobs are kept, since a manifest cannot be read: %w", err)
+		return false, fmt.Errorf("models: blobs are kept, since a manifest cannot be read: %w", err)
 	}
 	var errs []error
 	for _, l := range layers {
@@ -74,12 +99,15 @@ func (s *Store) removeUnused(layers []layer) error {
 		if err != nil {
 			continue
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch err := os.Remove(path); {
+		case err == nil:
+			removed = true
+		case !errors.Is(err, fs.ErrNotExist):
 			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("models: %w", err)
+		return removed, fmt.Errorf("models: %w", err)
 	}
-	return nil
+	return removed, nil
 }
