@@ -154,9 +154,12 @@ const (
 )
 
 // parallel is how many requests a runner answers at a time, and whether somebody said so.
-func (c Config) parallel(s Settings, numCtx int) (n int, said bool) {
-	if n = cmp.Or(s.Parallel, c.Parallel); n > 0 {
+func (c Config) parallel(s Settings, layout models.Layout, numCtx int) (n int, said bool) {
+	switch n = cmp.Or(s.Parallel, c.Parallel); {
+	case n > 0:
 		return n, true
+	case layout.Hybrid: // llama.cpp makes each sequence's cache as long as all together: four take sixteen times one
+		return 1, false
 	}
 	return max(1, min(autoParallel, autoTokens/numCtx)), false
 }
@@ -170,7 +173,11 @@ func fileKey(m *models.Model) string {
 	if !installed(m) {
 		return "\x00" + strings.ToLower(m.Name)
 	}
-	return strings.Join(append([]string{m.Path, m.Projector()}, m.Adapters()...), "\x00")
+	key := append([]string{m.Path, m.Projector()}, m.Adapters()...)
+	if m.InFolder() { // a file that was replaced under its name is another model; the old one goes by LRU or keep_alive
+		key = append(key, m.Digest)
+	}
+	return strings.Join(key, "\x00")
 }
 
 // installed tells whether the model can be loaded here.
@@ -194,7 +201,7 @@ func capCtx(m *models.Model, n int) int {
 // loads are the ways to load a model for a waiter, with the context that the policy chose: with fewer and fewer sequences where
 // nobody has said how many. factor is what earlier loads have taught, layers a bound of those on GPUs.
 func (c Config) loads(w *waiter, numCtx int, factor float64, layers int) (ways []fit.Load) {
-	n, said := c.parallel(w.settings, numCtx)
+	n, said := c.parallel(w.settings, w.want.Model.Facts.Layout, numCtx)
 	model := w.want.Model
 	if len(model.Facts.Layout.Layers) == 0 { // nothing is known but its size: it is taken as one piece, in main memory
 		whole := *model
