@@ -60,6 +60,14 @@ func (f *failure) answer(left time.Duration) error {
 // heals tells whether a load with numCtx that went well says that this failure is past.
 func (f *failure) heals(numCtx int) bool { return numCtx >= f.numCtx }
 
+// rest is how long the pause after a failure still is.
+func (f *failure) rest(now time.Time) time.Duration {
+	if f == nil {
+		return 0
+	}
+	return max(0, f.at.Add(f.pause).Sub(now))
+}
+
 // braked gives the error for a request that would only fail as the last one did; nil for one that needs no load.
 func (l *loop) braked(w *waiter) error {
 	f := l.failed[w.path]
@@ -92,7 +100,7 @@ func (l *loop) loadFailed(in *instance, err error, started bool) {
 	if again {
 		return
 	}
-	if in.second {
+	if in.second != nil {
 		delete(l.second, in.path)
 	}
 	err = l.withNumbers(in, err)

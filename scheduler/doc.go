@@ -6,6 +6,9 @@
 // nothing here takes a lock. Each runner has one goroutine besides, which starts it, loads it, watches it and stops it, and tells the
 // owner; so has each reading of the devices, and each server elsewhere.
 //
+// Of requests that ask for the same, the policy sees the first only, so a burst of thousands costs it no more than a few. A load that
+// nobody waits for any more ends, but for a further runner of a model, which gives way when another model needs its room.
+//
 // What holds: a runner with a lease is never stopped before the shutdown's grace is over; a runner that drains takes no new
 // lease, however late requests come; a pinned one never goes for another model; what is loaded fits, by what runners reported and
 // by what was measured a moment ago; nobody is evicted whose going does not make the waiting model fit; those that compute on the

@@ -48,15 +48,17 @@ type world struct {
 	most     int // alive at a time
 	all      []*fake
 	onOOM    func(name, where string) // a load finds too little memory
-	last     map[string]*fake         // the latest of each model
-	log      func(string, ...any)     // called for each load and end
-	onKill   func(name string, n int) // a runner with n users is stopped
+	onReady  func(*fake)
+	last     map[string]*fake              // the latest of each model
+	log      func(string, ...any)          // called for each load and end
+	onKill   func(name string, n int)      // a runner with n users is stopped
+	vary     func(name string, n int) plan // of the n-th load of a model; nil: plans
 	startErr error
 	threads  bool // log them
 }
 
 func newWorld() *world {
-	return &world{loads: map[string]int{}, plans: map[string]plan{}, last: map[string]*fake{}, log: func(string, ...any) {}, onKill: func(string, int) {}, onOOM: func(string, string) {}}
+	return &world{loads: map[string]int{}, plans: map[string]plan{}, last: map[string]*fake{}, log: func(string, ...any) {}, onKill: func(string, int) {}, onOOM: func(string, string) {}, onReady: func(*fake) {}}
 }
 
 func (w *world) start(ctx context.Context) (Runner, error) {
@@ -111,12 +113,26 @@ type fake struct {
 	err     error
 	has     []runner.DeviceMemory // of the machine
 	part    float64               // of it
+	req     runner.LoadRequest
+	begun   time.Time // of the load
+	readyAt time.Time // zero: it is not
+	beside  int       // runners of the model that were there
+	stopped bool      // it is told to end
 }
 
 func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(float32)) (runner.LoadReport, error) {
 	f.world.mu.Lock()
 	f.name = filepath.Base(req.ModelPath)
 	f.plan = f.world.plans[f.name]
+	if f.world.vary != nil {
+		f.plan = f.world.vary(f.name, f.world.loads[f.name])
+	}
+	f.req, f.begun = req, time.Now()
+	for _, other := range f.world.all {
+		if other != f && other.name == f.name && !other.ended {
+			f.beside++
+		}
+	}
 	f.world.last[f.name] = f
 	f.threads = req.NumThread
 	try := f.world.loads[f.name]
@@ -176,6 +192,10 @@ func (f *fake) Load(ctx context.Context, req runner.LoadRequest, progress func(f
 			} else if f.plan.gpu {
 				report.Memory[0].Device = "CUDA0"
 			}
+			f.world.mu.Lock()
+			f.readyAt = time.Now()
+			f.world.onReady(f)
+			f.world.mu.Unlock()
 			return report, nil
 		case <-tick:
 			progress(float32(time.Since(begin)) / float32(f.plan.took))
@@ -246,7 +266,9 @@ func (f *fake) end(how string, err error) {
 	f.ended, f.err = true, err
 	f.world.alive--
 	if f.world.machine != nil {
-		f.world.machine.give(f.has, f.part)
+		for part := f.part; part > 0; part -= 0.5 { // as it was taken, so that bytes are rounded in the same way
+			f.world.machine.give(f.has, 0.5)
+		}
 	}
 	f.world.log("%s %s", how, f.name)
 	close(f.done)
@@ -269,6 +291,7 @@ func (f *fake) Err() error {
 func (f *fake) Stop(ctx context.Context) error {
 	f.world.mu.Lock()
 	users, ended := f.users, f.ended
+	f.stopped = true
 	f.world.mu.Unlock()
 	if ended {
 		return nil

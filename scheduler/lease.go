@@ -118,8 +118,8 @@ func unwell(err error) bool {
 
 // grant gives the waiter a lease on a runner.
 func (l *loop) grant(act action) {
-	w, in := l.queue[act.waiter], l.byID(act.runner)
-	l.queue = slices.Delete(l.queue, act.waiter, act.waiter+1)
+	w, in := l.shown[act.waiter], l.byID(act.runner)
+	l.dequeue(func(have *waiter) bool { return have == w })
 	lease := &Lease{sched: l.s, want: w.want, runner: in.runner, report: in.report, loading: max(0, in.readyAt.Sub(w.since))}
 	lease.release = func() { l.s.tell(func(l *loop) { l.release(in) }) }
 	in.inFlight++ // so that it counts among those who share the cores
@@ -197,7 +197,7 @@ func (in *instance) reads(chain []uint64) {
 
 // seen is how much of a waiter's prompt a runner has read: each hash stands for all before it too.
 func (l *loop) seen(waiter, id int) int {
-	chain, in := l.queue[waiter].want.Prefix, l.byID(id)
+	chain, in := l.shown[waiter].want.Prefix, l.byID(id)
 	if in.prefixes == nil {
 		return 0
 	}

@@ -38,7 +38,7 @@ type instance struct {
 	load     fit.Load
 	plan     fit.Plan
 	charge   []runner.DeviceMemory // what it takes: as estimated, then as reported
-	second   bool                  // it is loaded once more, because memory ran out the first time
+	second   *secondTry            // it is loaded once more, because memory ran out the first time; nil: it is not
 	replica  bool                  // others of the model were there before it
 	warning  string
 	progress atomic.Uint32 // of the load: the bits of a float32

@@ -18,7 +18,7 @@ import (
 type secondTry struct {
 	err    error
 	layers int     // on GPUs at most, this time; negative: as many as fit
-	before float64 // the factor before it was raised for this
+	factor float64 // this time; a guess, which is learned only when the load goes well
 }
 
 // secondLayers is how many layers fewer go to GPUs when memory ran out: one in so many, rounded up.
@@ -30,12 +30,15 @@ func (l *loop) load(w *waiter, n need, replica bool) {
 	req := l.cfg.loadRequest(w.want, n.load.NumCtx)
 	req.Parallel, req.Placement = n.load.Parallel, n.plan.Shares
 	l.lastID++
+	if n.plan.Memory == nil && l.cfg.Inventory != nil { // the devices cannot be read: what it takes counts when they can
+		n.plan.Memory = fit.Estimate(n.load, nil)
+	}
 	in := &instance{
 		id: l.lastID, model: w.want.Model, path: w.path, settings: w.settings, numCtx: n.load.NumCtx, slots: req.Parallel, keepAlive: l.keepAlive(w, replica),
 		lastUse: time.Now(), mostThreads: req.NumThread, tune: make(chan tuning, 1), cancel: cancel, stop: make(chan struct{}),
-		load: n.load, plan: n.plan, charge: n.plan.Memory, second: l.second[w.path] != nil, replica: replica,
+		load: n.load, plan: n.plan, charge: n.plan.Memory, second: l.second[w.path], replica: replica,
 	}
-	in.warning = l.warning(in)
+	in.warning = l.warning(in, l.cfg.loads(w, n.load.NumCtx, n.load.Factor, -1)[0].Layers)
 	l.runners = append(l.runners, in)
 	why := "a request"
 	if replica {
@@ -63,22 +66,21 @@ func (l *loop) keepAlive(w *waiter, replica bool) time.Duration {
 	return l.cfg.KeepAlive
 }
 
-// warning says why a model gets fewer layers on GPUs than the machine could give it.
-func (l *loop) warning(in *instance) string {
+// warning says why a model gets fewer layers on GPUs than the machine could give it, of those that were asked for; asked is negative
+// when all were.
+func (l *loop) warning(in *instance, asked int) string {
 	a := l.account()
 	if a == nil {
 		return ""
 	}
 	load := in.load
-	if again := l.second[in.path]; again != nil {
-		load.Layers = -1
-	}
+	load.Layers = asked // not those of a second try
 	best, ok := a.place(load, a.whole(), nil)
 	if !ok || best.Layers() <= in.plan.Layers() {
 		return ""
 	}
 	why := "other models or programs have the rest of the GPUs' memory"
-	if in.second {
+	if in.second != nil {
 		why = "memory ran out when more of them were loaded"
 	} else if other := a.otherOnGPUs(); other > 0 {
 		why = fmt.Sprintf("other programs have %s of the GPUs' memory", units.Bytes(other).Memory())
@@ -148,15 +150,10 @@ func (l *loop) onceMore(in *instance, err error) bool {
 	if !errors.As(err, &f) || f.Kind != runner.KindMemory {
 		return false
 	}
-	switch {
-	case in.second: // the guess was no better: back to what is known
-		l.learned.Add(in.path, l.second[in.path].before)
-		return false
-	case in.replica || l.cfg.Inventory == nil || l.closing || l.waiting(in.path) == 0:
+	if in.second != nil || in.replica || l.cfg.Inventory == nil || l.closing || l.waiting(in.path) == 0 {
 		return false
 	}
-	l.learned.Add(in.path, fit.Raise(in.load.Factor))
-	again := &secondTry{err: l.withNumbers(in, err), layers: -1, before: in.load.Factor}
+	again := &secondTry{err: l.withNumbers(in, err), layers: -1, factor: fit.Raise(in.load.Factor)}
 	if n := in.plan.Layers(); n > 0 {
 		again.layers = n - (n+secondLayers-1)/secondLayers
 	}

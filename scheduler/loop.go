@@ -23,7 +23,10 @@ type loop struct {
 	lastID  int                            // of a runner
 	failed  map[string]*failure            // by model file: not to be loaded again at once
 	idle    *simplelru.LRU[int, *instance] // ready without a lease, in the order of use
-	queue   []*waiter                      // in the order of arrival
+	queue   []*waiter                      // in the order of arrival; see enqueue
+	classes map[class]*sameWaiters         // who is in the queue
+	shown   []*waiter                      // those that the policy sees, as their view has them
+	views   int                            // that have been made
 	memory  readings
 	learned *simplelru.LRU[string, float64] // by model file: what loads took, as a part of what was estimated
 	second  map[string]*secondTry           // by model file: loads that memory ran out for, and that are tried once more
@@ -32,9 +35,10 @@ type loop struct {
 	lacking map[string]time.Time // by model file: since when other programs have had its memory
 	counted Stats
 	lives   sync.WaitGroup
-	again   time.Duration // when the policy wants to be asked again, as action has it
-	closing bool          // no new leases
-	expired bool          // the grace too is over
+	again   time.Time // when the policy wants to be asked again; zero: when something happens
+	same    bool      // what was asked changes nothing for the policy
+	closing bool      // no new leases
+	expired bool      // the grace too is over
 }
 
 // learnedModels bounds of how many models is remembered what their loads took.
@@ -51,7 +55,7 @@ func newLoop(s *Scheduler) (*loop, error) {
 	}
 	l := &loop{
 		s: s, cfg: s.cfg, failed: map[string]*failure{}, idle: idle, learned: learned, second: map[string]*secondTry{}, offered: map[string][]offer{},
-		lacking: map[string]time.Time{},
+		lacking: map[string]time.Time{}, classes: map[class]*sameWaiters{},
 		counted: Stats{Loads: map[string]int{}, Unloads: map[Reason]int{}, Refused: map[string]int{}},
 	}
 	for _, r := range s.cfg.Remotes {
@@ -71,8 +75,11 @@ func (l *loop) run(ctx context.Context) {
 	l.watchServers(beside)
 	l.measure() // so that there is something to show before the first load
 	for {
-		l.schedule()
-		l.shareCores()
+		if !l.same {
+			l.schedule()
+			l.shareCores()
+		}
+		l.same = false
 		if l.closing && len(l.runners) == 0 && !l.memory.reading && (l.expired || l.elsewhereInFlight() == 0) {
 			break
 		}
@@ -100,26 +107,28 @@ func (l *loop) schedule() {
 	}
 	for {
 		act := decide(l.view())
-		l.again = 0
+		l.again = time.Time{}
 		switch act.kind {
 		case grant:
 			l.grant(act)
 		case away:
 			l.grantAway(act)
 		case load:
-			l.load(l.queue[act.waiter], act.need, act.replica)
+			l.load(l.shown[act.waiter], act.need, act.replica)
 		case evict:
 			l.evict(l.byID(act.runner), act.reason)
 		case refuse:
-			l.tooMuch(l.queue[act.waiter].path, act.short)
+			l.tooMuch(l.shown[act.waiter], act.short)
 		case measure, nothing:
-			l.again = act.again
+			if act.again > 0 {
+				l.again = time.Now().Add(act.again)
+			}
 			if act.kind == measure {
 				l.measure()
 			} else {
 				l.lacks(act.lacking)
 			}
-			if !l.expire() {
+			if !l.abandon() && !l.expire() {
 				return
 			}
 		}
@@ -130,12 +139,19 @@ func (l *loop) schedule() {
 func (l *loop) view() view {
 	v := view{now: time.Now(), maxLoaded: l.cfg.MaxLoaded, maxPass: l.cfg.MaxPass, maxTurn: l.cfg.MaxTurn, loads: l.loadsOf, seen: l.seen}
 	v.memory, v.maxLoaded = l.account(), l.mostLoaded()
+	l.views++
+	l.shown = l.shown[:0]
 	for _, w := range l.queue {
+		if w.same.view == l.views {
+			continue // what the policy cannot do for the first it cannot do for this one
+		}
+		w.same.view = l.views
+		l.shown = append(l.shown, w)
 		f, offered := l.failed[w.path], len(l.offersTo(w)) > 0
 		v.waiters = append(v.waiters, waiterView{
 			path: w.path, numCtx: w.numCtx, since: w.since, remote: l.freeServer(w), offered: offered,
 			absent: !installed(w.want.Model) || offered && l.braked(w) != nil, short: l.lacking[w.path],
-			replicas: w.settings.Replicas, resting: f != nil && !f.over(v.now),
+			replicas: w.settings.Replicas, resting: f != nil && !f.over(v.now), pause: f.rest(v.now),
 		})
 	}
 	// the idle ones in the order that the LRU keeps, then the others, those that got a lease longest ago first
@@ -168,20 +184,21 @@ func (l *loop) lacks(paths []string) {
 	l.lacking = since
 }
 
-// loadsOf gives the ways to load a model for all who wait for it.
-func (l *loop) loadsOf(path string) []fit.Load {
-	first, ctxs := l.queue[0], []int(nil)
-	for _, w := range slices.Backward(l.queue) {
-		if w.path == path {
-			first, ctxs = w, append(ctxs, w.numCtx)
+// loadsOf gives the ways to load a model for a waiter and all who ask for the same: a load that others want otherwise is theirs to ask for.
+func (l *loop) loadsOf(waiter int) []fit.Load {
+	first := l.shown[waiter]
+	n, offered := 0, len(l.offersTo(first)) > 0
+	for _, w := range l.shown {
+		if w.path == first.path && w.shape == first.shape && len(l.offersTo(w)) > 0 == offered {
+			n = max(n, w.loadCtx(l.cfg))
 		}
 	}
 	layers := -1
-	if again := l.second[path]; again != nil {
-		layers = again.layers
+	factor, _ := l.learned.Get(first.path)
+	if again := l.second[first.path]; again != nil {
+		layers, factor = again.layers, again.factor
 	}
-	factor, _ := l.learned.Get(path)
-	return l.cfg.loads(first, contextFor(ctxs, first.usualCtx(l.cfg)), factor, layers)
+	return l.cfg.loads(first, n, factor, layers)
 }
 
 func (l *loop) byID(id int) *instance {
@@ -276,11 +293,28 @@ func (l *loop) expire() (any bool) {
 	return any
 }
 
+// abandon ends the loads that nobody waits for any more because a server elsewhere has served those who did, and tells whether there were
+// any. A further runner of a model goes on: it was full a moment ago. It gives way when another model needs the room.
+func (l *loop) abandon() (any bool) {
+	for path := range l.second {
+		if l.waiting(path) == 0 {
+			delete(l.second, path)
+		}
+	}
+	for _, in := range slices.Clone(l.runners) {
+		if in.state == Loading && !in.replica && l.waiting(in.path) == 0 {
+			l.move(in, Evict, ReasonLeft, "nobody waits for it any more")
+			any = true
+		}
+	}
+	return any
+}
+
 // untilNext is how long the owner may sleep.
 func (l *loop) untilNext() time.Duration {
 	d := time.Hour
-	if l.again > 0 {
-		d = l.again
+	if !l.again.IsZero() {
+		d = time.Until(l.again)
 	}
 	for _, in := range l.idle.Values() {
 		if !in.expiresAt.IsZero() {

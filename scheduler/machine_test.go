@@ -25,7 +25,6 @@ type machine struct {
 	slow    time.Duration    // a reading takes so long
 	fails   bool             // readings
 	read    int              // readings
-	over    func(string)     // told when a device is over its total
 }
 
 func (m *machine) Devices(ctx context.Context) ([]runner.Device, error) {
@@ -57,21 +56,32 @@ func (m *machine) Devices(ctx context.Context) ([]runner.Device, error) {
 func (m *machine) take(need []runner.DeviceMemory, part float64) (short string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, d := range m.devices {
-		for _, n := range need {
-			if n.Device != d.ID {
-				continue
-			}
-			bytes := int64(part * float64(n.Bytes()))
-			if m.taken[d.ID]+m.other[d.ID]+bytes > int64(d.TotalBytes) {
-				return d.ID
-			}
+	sum := map[string]int64{}
+	for _, n := range need {
+		bytes := int64(part * float64(n.Bytes()))
+		sum[n.Device] += bytes
+		if m.integrated(n.Device) { // it has no memory of its own
+			sum[runner.CPU] += bytes
 		}
 	}
-	for _, n := range need {
-		m.taken[n.Device] += int64(part * float64(n.Bytes()))
+	for _, d := range m.devices {
+		if sum[d.ID] > 0 && m.taken[d.ID]+m.other[d.ID]+sum[d.ID] > int64(d.TotalBytes) {
+			return d.ID
+		}
+	}
+	for id, bytes := range sum {
+		m.taken[id] += bytes
 	}
 	return ""
+}
+
+func (m *machine) integrated(id string) bool {
+	for _, d := range m.devices {
+		if d.ID == id {
+			return d.Integrated
+		}
+	}
+	return false
 }
 
 // give takes it back: from GPUs after the lag.
@@ -80,7 +90,10 @@ func (m *machine) give(need []runner.DeviceMemory, part float64) {
 	defer m.mu.Unlock()
 	for _, n := range need {
 		bytes := int64(part * float64(n.Bytes()))
-		if n.Device == runner.CPU || m.lag == 0 {
+		if m.integrated(n.Device) {
+			m.taken[runner.CPU] -= bytes
+		}
+		if n.Device == runner.CPU || m.integrated(n.Device) || m.lag == 0 {
 			m.taken[n.Device] -= bytes
 			continue
 		}

@@ -96,7 +96,7 @@ func TestATotalThatNobodyKnows(t *testing.T) {
 func TestDecideByMemory(t *testing.T) {
 	model := testModel("any", 4096)
 	model.Facts.Layout = layout(10, 9*gib, 1<<10)
-	ways := func(string) []fit.Load {
+	ways := func(int) []fit.Load {
 		return []fit.Load{{Model: model, NumCtx: 256, Parallel: 1, NumBatch: 128, Layers: -1}}
 	}
 	ready := func(path string, inFlight int) runnerView {

@@ -25,6 +25,7 @@ type shortage struct {
 	limited bool   // by Config.Memory
 	pinned  uint64 // held by runners that are never evicted
 	other   uint64 // held by other programs
+	places  int    // > 0: so many models may be loaded, and all of them are pinned
 	passing bool   // without the other programs it could be loaded: they come and go
 }
 
@@ -66,6 +67,9 @@ func (a *account) need(ways []fit.Load, pinned func(id int) bool) (n need, short
 	if ok {
 		_, short.passing = a.place(last, a.without(pinned), nil)
 	}
+	if !short.passing {
+		short.other = 0 // they are not why: what is pinned is enough
+	}
 	if a.limit > 0 {
 		short.has = min(short.has, a.limit)
 	}
@@ -74,6 +78,12 @@ func (a *account) need(ways []fit.Load, pinned func(id int) bool) (n need, short
 
 // error is what the caller is told: numbers, and no names, because the others' models are not the caller's business.
 func (s *shortage) error() error {
+	if s.places > 0 {
+		return &fault.Error{
+			Code: fault.Busy, Op: "scheduler.Lease", RetryAfter: retryAfter, Hint: "raise max_loaded_models, or pin fewer models",
+			Msg: fmt.Sprintf("no more than %d models may be loaded at a time, and all of these places are held by models that are pinned", s.places),
+		}
+	}
 	var all, weights uint64
 	for _, m := range s.needs {
 		all, weights = all+m.Bytes(), weights+m.Weights

@@ -14,10 +14,10 @@ type view struct {
 	maxTurn   time.Duration
 
 	runners []runnerView // all that are not gone: the least recently used first
-	waiters []waiterView // in the order of their arrival
+	waiters []waiterView // in the order of their arrival; of those that ask for the same, the first
 
 	memory *account                       // nil: it is not looked at
-	loads  func(path string) []fit.Load   // the ways to load a model, the one with the most sequences first
+	loads  func(waiter int) []fit.Load    // the ways to load a waiter's model, the one with the most sequences first
 	seen   func(waiter, runnerID int) int // how much of the waiter's prompt a runner has read
 }
 
@@ -39,12 +39,13 @@ type waiterView struct {
 	path     string
 	numCtx   int // 0: any
 	since    time.Time
-	remote   int       // 1 + index of a server elsewhere that takes it now; 0: none does
-	offered  bool      // a server elsewhere has the model
-	absent   bool      // the model cannot be loaded here: it is not installed, or it has failed and is to be had elsewhere
-	short    time.Time // since when other programs have had the memory that the model needs; zero: they have not
-	replicas int       // runners of the model at most; 0: as many as there is free room for
-	resting  bool      // a load of the model has failed a moment ago
+	remote   int           // 1 + index of a server elsewhere that takes it now; 0: none does
+	offered  bool          // a server elsewhere has the model
+	absent   bool          // the model cannot be loaded here: it is not installed, or it has failed and is to be had elsewhere
+	short    time.Time     // since when other programs have had the memory that the model needs; zero: they have not
+	replicas int           // runners of the model at most; 0: as many as there is free room for
+	resting  bool          // a load of the model has failed a moment ago
+	pause    time.Duration // absent for so long: then a load may be tried again; 0: whatever happens
 }
 
 type actionKind int
@@ -110,6 +111,7 @@ type table struct {
 	view
 	of      map[string][]*runnerView
 	wanted  map[int]bool    // runners that a waiter could use as they are
+	waited  map[string]bool // models that somebody waits for
 	looked  map[string]bool // models whose first waiter without a runner has been looked at
 	grown   map[string]bool // models whose first waiter for a full runner has been looked at
 	claims  rooms           // what earlier waiters will load when others have gone
@@ -121,15 +123,16 @@ type table struct {
 }
 
 func newTable(v view) *table {
-	t := &table{view: v, of: map[string][]*runnerView{}, wanted: map[int]bool{}, looked: map[string]bool{}, grown: map[string]bool{}}
+	t := &table{view: v, of: map[string][]*runnerView{}, wanted: map[int]bool{}, waited: map[string]bool{}, looked: map[string]bool{}, grown: map[string]bool{}}
 	if t.loads == nil {
-		t.loads = func(string) []fit.Load { return []fit.Load{{}} }
+		t.loads = func(int) []fit.Load { return []fit.Load{{}} }
 	}
 	for i := range v.runners {
 		r := &v.runners[i]
 		t.of[r.path] = append(t.of[r.path], r)
 	}
 	for _, w := range v.waiters {
+		t.waited[w.path] = true
 		for _, r := range t.of[w.path] {
 			if w.numCtx <= r.numCtx {
 				t.wanted[r.id] = true
@@ -174,6 +177,9 @@ func (t *table) serve(i int, w waiterView) action {
 	case w.remote > 0:
 		return action{kind: away, waiter: i}
 	case w.absent, loading:
+		if w.absent && w.pause > 0 {
+			t.wake(w.pause)
+		}
 		return action{}
 	case full:
 		return t.replica(i, w)
@@ -184,9 +190,14 @@ func (t *table) serve(i int, w waiterView) action {
 	if t.unread() {
 		return action{}
 	}
-	n, short := t.memory.need(t.loads(w.path), t.pinned(w.path))
+	stays := t.pinned(w.path)
+	n, short := t.memory.need(t.loads(i), stays)
+	if short == nil {
+		short = t.places(n.load, stays)
+	}
 	switch {
-	case short != nil && w.offered: // it waits for its turn there
+	case short != nil && w.offered: // it waits for its turn there, and holds nobody up who asks for less
+		t.looked[w.path] = false
 	case short != nil && short.passing && (w.short.IsZero() || t.now.Sub(w.short) < settleFor):
 		t.blocked = true
 		t.lacking = append(t.lacking, w.path)
@@ -237,6 +248,20 @@ func (t *table) pinned(path string) func(id int) bool {
 	return func(id int) bool { return stay[id] }
 }
 
+// places tells that pinned models have all the places that there are for models.
+func (t *table) places(load fit.Load, stays func(id int) bool) *shortage {
+	n := 0
+	for _, r := range t.runners {
+		if stays(r.id) {
+			n++
+		}
+	}
+	if t.maxLoaded == 0 || n < t.maxLoaded {
+		return nil
+	}
+	return &shortage{load: load, places: t.maxLoaded}
+}
+
 // overdue tells that a waiter need not stand back for a runner any longer.
 func (t *table) overdue(w waiterView, r *runnerView) bool {
 	from := w.since
@@ -278,7 +303,7 @@ func (t *table) replica(i int, w waiterView) action {
 		return action{}
 	}
 	t.wake(memoryPoll)
-	ways := t.loads(w.path)
+	ways := t.loads(i)
 	whole := len(ways[0].Model.Facts.Layout.Layers) + 1
 	unused := func(device int) bool {
 		for _, r := range runners {

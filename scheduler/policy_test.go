@@ -131,12 +131,3 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
-
-func TestContextFor(t *testing.T) {
-	if got := contextFor([]int{512, 2048}, 4096); got != 2048 {
-		t.Errorf("everybody asked: %d, want the largest, 2048", got)
-	}
-	if got := contextFor([]int{512, 2048, 0}, 4096); got != 4096 {
-		t.Errorf("somebody asked for none: %d, want the default, 4096", got)
-	}
-}

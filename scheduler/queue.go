@@ -3,9 +3,11 @@ package scheduler
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice/fault"
+	"sluice/models"
 )
 
 // waiter is a request in the queue.
@@ -13,12 +15,14 @@ type waiter struct {
 	want     Want
 	settings Settings
 	path     string
+	shape    shape
 	numCtx   int // 0: none asked for
 	since    time.Time
 	without  []Remote // servers that have failed with this request already
 
 	projector, adapters uint64 // bytes of the files that are loaded beside the model
 
+	same  *sameWaiters    // while it is in the queue
 	left  <-chan struct{} // the caller has gone
 	reply chan answer     // see answer
 }
@@ -26,6 +30,68 @@ type waiter struct {
 // usualCtx is the context for who asks for none.
 func (w *waiter) usualCtx(c Config) int {
 	return capCtx(w.want.Model, cmp.Or(w.settings.NumCtx, c.NumCtx))
+}
+
+// loadCtx is the context that its model is loaded with for it.
+func (w *waiter) loadCtx(c Config) int { return cmp.Or(w.numCtx, w.usualCtx(c)) }
+
+// shape is what requests must ask for in the same way to wait for the same load, but for the context: the largest is loaded.
+type shape struct {
+	layers, batch, parallel int
+	mmap                    bool
+	devices                 string
+}
+
+func shapeOf(o models.Options, s Settings) shape {
+	return shape{layers: max(-1, o.NumGPU), batch: o.NumBatch, parallel: s.Parallel, mmap: o.UseMmap, devices: strings.Join(s.Devices, "\x00")}
+}
+
+// class is all that the policy can tell waiters apart by, but for their age. A burst of thousands has few of them.
+type class struct {
+	path, name    string
+	numCtx, usual int
+	shape         shape
+	replicas      int
+	alone         *waiter // one that servers have failed with
+}
+
+// sameWaiters are those in the queue of a class.
+type sameWaiters struct {
+	key  class
+	n    int
+	view int // the last one that had the first of them
+}
+
+func (l *loop) enqueue(w *waiter) {
+	c := l.classOf(w)
+	if l.classes[c] == nil {
+		l.classes[c] = &sameWaiters{key: c}
+	}
+	w.same = l.classes[c]
+	w.same.n++
+	l.same = w.same.n > 1 // the policy could do nothing for the first of them
+	l.queue = append(l.queue, w)
+}
+
+func (l *loop) classOf(w *waiter) class {
+	c := class{path: w.path, name: w.want.Model.Name, numCtx: w.numCtx, usual: w.usualCtx(l.cfg), shape: w.shape, replicas: w.settings.Replicas}
+	if len(w.without) > 0 {
+		c.alone = w
+	}
+	return c
+}
+
+// dequeue takes those that match out of the queue.
+func (l *loop) dequeue(match func(*waiter) bool) {
+	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool {
+		if !match(w) {
+			return false
+		}
+		if w.same.n--; w.same.n == 0 {
+			delete(l.classes, w.same.key)
+		}
+		return true
+	})
 }
 
 type answer struct {
@@ -47,7 +113,7 @@ func (w *waiter) answer(a answer) bool {
 
 // refuse answers those in the queue that match with an error. as is what they are counted as.
 func (l *loop) refuse(as string, match func(*waiter) bool, err error) {
-	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool {
+	l.dequeue(func(w *waiter) bool {
 		if !match(w) {
 			return false
 		}
@@ -71,8 +137,9 @@ func (l *loop) arrive(w *waiter) {
 		return
 	}
 	w.settings = l.cfg.Settings(w.want.Model)
+	w.shape = shapeOf(w.want.Options, w.settings)
 	if l.atOnce(w) {
-		l.queue = append(l.queue, w)
+		l.enqueue(w)
 		return
 	}
 	if err := l.unserved(w); err != nil {
@@ -91,7 +158,7 @@ func (l *loop) arrive(w *waiter) {
 		})
 		return
 	}
-	l.queue = append(l.queue, w)
+	l.enqueue(w)
 }
 
 // How refused requests are counted.
@@ -116,7 +183,7 @@ func (l *loop) atOnce(w *waiter) bool {
 // leave takes a caller that has gone out of the queue, and ends a load that nobody waits for any more.
 func (l *loop) leave(w *waiter, timeout bool) {
 	n := len(l.queue)
-	l.queue = slices.DeleteFunc(l.queue, func(have *waiter) bool { return have == w })
+	l.dequeue(func(have *waiter) bool { return have == w })
 	if timeout && len(l.queue) < n {
 		l.counted.Refused[refusedTimeout]++
 	}
@@ -133,31 +200,23 @@ func (l *loop) leave(w *waiter, timeout bool) {
 
 // waiting is how many requests wait for a model.
 func (l *loop) waiting(path string) (n int) {
-	for _, w := range l.queue {
-		if w.path == path {
-			n++
+	for c, same := range l.classes {
+		if c.path == path {
+			n += same.n
 		}
 	}
 	return n
 }
 
-// tooMuch refuses those whose load has no place on this machine, and nobody who asks for less.
-func (l *loop) tooMuch(path string, short *shortage) {
+// tooMuch refuses a waiter whose load has no place on this machine, and those who ask for the same or for more, but nobody who asks for less
+// or otherwise.
+func (l *loop) tooMuch(first *waiter, short *shortage) {
 	err := short.error()
-	if again := l.second[path]; again != nil { // what was tried says more than the guess that followed
-		err = l.remember(path, short.load.NumCtx, again.err)
-		delete(l.second, path)
+	if again := l.second[first.path]; again != nil { // what was tried says more than the guess that followed
+		err = l.remember(first.path, short.load.NumCtx, again.err)
+		delete(l.second, first.path)
 	}
 	l.refuse(refusedMemory, func(w *waiter) bool {
-		return w.path == path && cmp.Or(w.numCtx, w.usualCtx(l.cfg)) >= short.load.NumCtx && len(l.offersTo(w)) == 0
+		return w.path == first.path && w.shape == first.shape && w.loadCtx(l.cfg) >= short.load.NumCtx && len(l.offersTo(w)) == 0
 	}, err)
-}
-
-// contextFor is the context to load a model with: enough for everybody who waits for it. usual is for those who ask for none.
-func contextFor(asked []int, usual int) int {
-	n := 0
-	for _, ctx := range asked {
-		n = max(n, cmp.Or(ctx, usual))
-	}
-	return n
 }

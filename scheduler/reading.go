@@ -29,6 +29,13 @@ type readings struct {
 	before  int                             // of these, before the last one began: it has not seen what the others gave back
 	failing bool
 	lag     []lagging
+	back    []givenBack // since the last one that went well began
+}
+
+// givenBack is memory of the n-th runner that went.
+type givenBack struct {
+	n      int
+	memory []runner.DeviceMemory
 }
 
 // lagging is memory of a runner that went, which a driver may still show as taken.
@@ -73,11 +80,13 @@ func (l *loop) measured(begun time.Time, went int, devices []runner.Device, err 
 		l.cfg.Log.Info("the devices can be read again")
 	}
 	m.failing, m.devices, m.begun = false, devices, begun
+	m.back = slices.DeleteFunc(m.back, func(b givenBack) bool { return b.n <= went })
 }
 
 // left remembers what a runner had on GPUs: for settleFor it may come back only later. Main memory is free when a process is gone.
 func (m *readings) left(in *instance) {
 	m.went++
+	m.back = append(m.back, givenBack{m.went, in.charge})
 	var memory []runner.DeviceMemory
 	for _, d := range in.charge {
 		i := slices.IndexFunc(m.devices, func(have runner.Device) bool { return have.ID == d.Device })
@@ -113,9 +122,36 @@ func (l *loop) account() *account {
 	for _, g := range m.lag {
 		lag = append(lag, g.memory...)
 	}
-	a := newAccount(m.devices, l.cfg.GPUOverhead, l.cfg.Memory, charges, unseen, lag)
+	a := newAccount(m.known(), l.cfg.GPUOverhead, l.cfg.Memory, charges, unseen, lag)
 	a.fresh = !m.tried.IsZero() && m.before == m.went && now.Sub(m.tried) < freshFor
 	return a
+}
+
+// known are the devices as they were read last. While they cannot be read, what runners have given back since is not taken for what other
+// programs have.
+func (m *readings) known() []runner.Device {
+	if !m.failing || len(m.back) == 0 {
+		return m.devices
+	}
+	list := slices.Clone(m.devices)
+	for i := range list {
+		d := &list[i]
+		for _, b := range m.back {
+			for _, line := range b.memory {
+				if line.Device == d.ID || d.ID == runner.CPU && m.integrated(line.Device) {
+					d.FreeBytes += line.Bytes()
+				}
+			}
+		}
+		if d.TotalBytes > 0 {
+			d.FreeBytes = min(d.FreeBytes, d.TotalBytes)
+		}
+	}
+	return list
+}
+
+func (m *readings) integrated(id string) bool {
+	return slices.ContainsFunc(m.devices, func(d runner.Device) bool { return d.ID == id && d.Integrated })
 }
 
 // mostLoaded is how many runners there may be; 0: as many as fit. When the devices could not be read even once, one.

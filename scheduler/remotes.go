@@ -124,15 +124,16 @@ func (l *loop) freeServer(w *waiter) (found int) {
 
 // grantAway gives the waiter a lease on a server elsewhere.
 func (l *loop) grantAway(act action) {
-	w := l.queue[act.waiter]
+	w := l.shown[act.waiter]
 	i := l.freeServer(w) - 1
+	if i < 0 { // it has changed since the policy saw it: the names that are remembered are bounded
+		l.serversChanged()
+		return
+	}
 	e := l.servers[i]
 	offers := l.offers(w.want.Model.Name)
 	m := offers[slices.IndexFunc(offers, func(o offer) bool { return o.server == i })].model
-	l.queue = slices.Delete(l.queue, act.waiter, act.waiter+1)
-	if l.waiting(w.path) == 0 {
-		delete(l.second, w.path)
-	}
+	l.dequeue(func(have *waiter) bool { return have == w })
 	lease := &Lease{sched: l.s, want: w.want, runner: e.remote.Runner(m), remote: e.remote, failed: w.without}
 	key := strings.ToLower(m.Name)
 	lease.release = func() { l.s.tell(func(*loop) { e.release(key) }) }

@@ -12,7 +12,9 @@ func (t *table) room(i int, w waiterView, n need) action {
 	if t.memory != nil && (t.memory.lagging || len(t.memory.unseen) > 0) {
 		t.wake(settlePoll)
 	}
-	idle := t.candidates(func(r *runnerView) bool { return r.idle() && !t.wanted[r.id] })
+	idle := t.candidates(func(r *runnerView) bool {
+		return r.idle() && !t.wanted[r.id] || r.state == Loading && !t.waited[r.path] // a further one, whose waiters the others have served
+	})
 	for _, draining := range []bool{false, true} { // those that stop are gone soon, those that drain may take long
 		gone := t.leaving(draining)
 		if plan, ok := t.fits(n, gone); ok {

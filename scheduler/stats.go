@@ -13,6 +13,7 @@ const forever = time.Duration(math.MaxInt64)
 
 // snapshot is what there is, the latest expiry first.
 func (l *loop) snapshot() []Loaded {
+	l.same = true
 	now := time.Now()
 	out := make([]Loaded, 0, len(l.runners))
 	for _, in := range l.runners {
@@ -72,6 +73,7 @@ func (l *loop) waitingFor(e *elsewhere, u *use) (n int) {
 
 // stats counts what there was, and what there is.
 func (l *loop) stats() Stats {
+	l.same = true
 	if time.Since(l.memory.tried) > readAge {
 		l.measure() // for who asks next
 	}

@@ -16,7 +16,7 @@ import (
 // openaiEvent is an event of a stream of chat/completions or completions.
 type openaiEvent struct {
 	Error   json.RawMessage `json:"error"`
-	Choices []struct {
+	Choices few[struct {
 		Index        int             `json:"index"`
 		Text         string          `json:"text"` // of completions
 		Delta        *openaiDelta    `json:"delta"`
@@ -24,7 +24,7 @@ type openaiEvent struct {
 		FinishReason *string         `json:"finish_reason"`
 		StopReason   json.RawMessage `json:"stop_reason"` // vLLM: the stop text, or a token's number
 		Logprobs     json.RawMessage `json:"logprobs"`
-	} `json:"choices"`
+	}] `json:"choices"`
 	Usage *struct {
 		PromptTokens        int `json:"prompt_tokens"`
 		CompletionTokens    int `json:"completion_tokens"`
@@ -35,10 +35,10 @@ type openaiEvent struct {
 }
 
 type openaiDelta struct {
-	Content          string       `json:"content"`
-	Reasoning        string       `json:"reasoning"` // Ollama, Sluice, OpenRouter, newer vLLM
-	ReasoningContent string       `json:"reasoning_content"`
-	ToolCalls        []openaiCall `json:"tool_calls"`
+	Content          string          `json:"content"`
+	Reasoning        string          `json:"reasoning"` // Ollama, Sluice, OpenRouter, newer vLLM
+	ReasoningContent string          `json:"reasoning_content"`
+	ToolCalls        few[openaiCall] `json:"tool_calls"`
 }
 
 // openaiAnswers reads a stream of one or more answers.
@@ -65,7 +65,8 @@ func (a *openaiAnswers) whole() bool {
 
 // end is the last chunk.
 func (a *openaiAnswers) end() error {
-	return a.st.hand(runner.Chunk{Index: len(a.answers) - 1, Done: true, Usage: &a.usage})
+	usage := sane(a.usage)
+	return a.st.hand(runner.Chunk{Index: len(a.answers) - 1, Done: true, Usage: &usage})
 }
 
 // line reads a line of the stream: fields other than data, and comments, say nothing.
@@ -89,7 +90,7 @@ func (a *openaiAnswers) line(text []byte) (last bool, err error) {
 		return false, a.st.failed(fmt.Errorf("an event is no JSON: %w", err))
 	}
 	if len(e.Error) > 0 && string(e.Error) != "null" {
-		said, _ := message(data)
+		said, _ := a.st.s.message(data)
 		return false, a.st.said(statusIn(e.Error), said)
 	}
 	if e.Usage != nil {
@@ -207,10 +208,10 @@ func openaiLogprobs(raw json.RawMessage) []runner.Logprob {
 		return nil
 	}
 	var both struct {
-		Content       []api.Logprob        `json:"content"`
-		Tokens        []string             `json:"tokens"`
-		TokenLogprobs []*float64           `json:"token_logprobs"`
-		TopLogprobs   []map[string]float64 `json:"top_logprobs"`
+		Content       few[api.Logprob]        `json:"content"`
+		Tokens        few[string]             `json:"tokens"`
+		TokenLogprobs few[*float64]           `json:"token_logprobs"`
+		TopLogprobs   few[map[string]float64] `json:"top_logprobs"`
 	}
 	if json.Unmarshal(raw, &both) != nil {
 		return nil

@@ -38,9 +38,13 @@ func hops(ctx context.Context) int {
 const (
 	maxError  = 64 << 10
 	maxList   = 16 << 20
+	maxShow   = 4 << 20
 	maxLine   = 16 << 20
 	maxObject = 512 << 20 // vectors of 2048 texts as text
 )
+
+// drainLimit is how long the end of an answer is waited for of which all has come: some servers never end it.
+const drainLimit = 200 * time.Millisecond
 
 var (
 	errFirstByte = errors.New("the time for its first byte is over")
@@ -56,6 +60,7 @@ type answer struct {
 	idle   time.Duration
 	over   atomic.Pointer[error] // why the timer ended it
 	begun  atomic.Bool           // a byte has come
+	fixed  bool                  // the time limit does not begin anew
 	left   int64                 // bytes that may still come
 }
 
@@ -68,12 +73,26 @@ func (a *answer) Read(p []byte) (int, error) {
 	a.left -= int64(n)
 	if n > 0 && a.over.Load() == nil {
 		a.begun.Store(true)
-		a.timer.Reset(a.idle)
+		if !a.fixed {
+			a.timer.Reset(a.idle)
+		}
 	}
 	if why := a.over.Load(); why != nil && err != nil && !errors.Is(err, io.EOF) {
 		err = *why
 	}
 	return n, err
+}
+
+// within sets a time limit for all that is still read.
+func (a *answer) within(d time.Duration) {
+	a.fixed = true
+	a.timer.Reset(d)
+}
+
+// drain reads the end of an answer, so that the connection can be used again.
+func (a *answer) drain() {
+	a.within(drainLimit)
+	_, _ = io.CopyN(io.Discard, a, 1<<10) // one that does not end is closed
 }
 
 // Close ends the request.
@@ -137,7 +156,7 @@ func (s *Server) send(ctx context.Context, path string, in any, first, idle time
 	}
 	defer a.Close()
 	a.left = maxError
-	a.timer.Reset(min(idle, 10*time.Second))
+	a.within(min(idle, 10*time.Second))
 	said, _ := io.ReadAll(a) // what came of it
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -153,7 +172,7 @@ func (s *Server) call(ctx context.Context, path string, in, out any, limit time.
 	if err == nil {
 		defer a.Close()
 		if err = json.NewDecoder(a).Decode(out); err == nil {
-			_, _ = io.CopyN(io.Discard, a, 1<<10) // its end, so that the connection can be used again
+			a.drain()
 			return a.Header, nil
 		}
 		err = s.lost(fmt.Errorf("%s: %w", path, err))

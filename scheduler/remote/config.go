@@ -77,8 +77,8 @@ func (c Config) validate() (*url.URL, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		errs = append(errs, errors.New("URL must be http://host:port or https://host, without a password or a query in it")) // not repeated: it may hold one
 	}
-	if strings.ContainsAny(c.Key, "\r\n\x00") {
-		errs = append(errs, errors.New("Key has a line break in it"))
+	if strings.ContainsFunc(c.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		errs = append(errs, errors.New("Key has a line break in it, or another character that no key has"))
 	}
 	if c.Slots < 0 {
 		errs = append(errs, errors.New("Slots must not be negative"))

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"sluice/fault"
 )
@@ -53,7 +55,7 @@ func canceled(ctx context.Context) error {
 
 // refusal reads the answer of a request that failed. body is its beginning.
 func (s *Server) refusal(status int, h http.Header, body []byte) error {
-	said, told := message(body)
+	said, told := s.message(body)
 	code := fault.Invalid
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -99,6 +101,18 @@ func retryAfterOf(h http.Header) time.Duration {
 	return time.Duration(min(n, 3600)) * time.Second
 }
 
+// message is the sentence in an error body, without our key: a server may repeat what it was sent, and the sentence goes to clients.
+func (s *Server) message(body []byte) (said string, told bool) {
+	if s.cfg.Key != "" {
+		body = bytes.ReplaceAll(body, []byte(s.cfg.Key), []byte("[key]")) // before it is cut to its length
+	}
+	said, told = message(body)
+	if s.cfg.Key != "" { // it may have been written with escapes
+		said = strings.ReplaceAll(said, s.cfg.Key, "[key]")
+	}
+	return said, told
+}
+
 // message finds the sentence in an error body: Ollama's {"error": "…"}, OpenAI's {"error": {"message": "…"}}, vLLM's {"message": "…"}.
 // told is whether there was one of them; else it is the text itself. FastAPI's {"detail": "Not Found"} is that of a route.
 func message(body []byte) (said string, told bool) {
@@ -132,7 +146,7 @@ func message(body []byte) (said string, told bool) {
 // clean is a foreign text as part of a sentence of ours: one line, not long.
 func clean(text string) string {
 	const most = 400
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "�"), func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "�"), func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }), " ")
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}

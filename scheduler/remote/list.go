@@ -12,9 +12,6 @@ import (
 	"sluice/models"
 )
 
-// maxModels is how many models of a server are looked at.
-const maxModels = 2000
-
 // entry is a model as a server lists it.
 type entry struct {
 	id   string // as the server calls it
@@ -28,14 +25,18 @@ func (s *Server) ask(ctx context.Context) (*offer, error) {
 		return nil, err
 	}
 	o := &offer{well: true, ids: map[string]string{}, flavour: flavour}
+	taken, left := map[string]bool{}, maxPages
 	for _, e := range s.wanted(list) {
+		e.told = tame(e.told, &left)
 		m, err := named(e)
 		if err != nil {
 			s.cfg.Log.Debug("a model of a server elsewhere has a name that no client could write", "remote", s.cfg.Name, "model", clean(e.id))
 			continue
 		}
-		if _, twice := o.ids[m.Name]; twice {
+		if key := strings.ToLower(m.Name); taken[key] { // the case does not count
 			continue
+		} else {
+			taken[key] = true
 		}
 		o.ids[m.Name] = e.id
 		o.models = append(o.models, m)
@@ -88,7 +89,7 @@ func flavourOf(h http.Header) flavour {
 // listOpenAI reads /v1/models. A server without that list is asked for what the configuration names.
 func (s *Server) listOpenAI(ctx context.Context) ([]entry, flavour, error) {
 	var all struct {
-		Data []openaiModel `json:"data"`
+		Data few[openaiModel] `json:"data"`
 	}
 	h, err := s.call(ctx, "/v1/models", nil, &all, askLimit, maxList)
 	if err != nil {

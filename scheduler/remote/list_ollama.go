@@ -34,7 +34,7 @@ type ollamaModel struct {
 // listOllama reads /api/tags, and /api/show of each model that is new or has changed.
 func (s *Server) listOllama(ctx context.Context) ([]entry, flavour, error) {
 	var all struct {
-		Models []ollamaModel `json:"models"`
+		Models few[ollamaModel] `json:"models"`
 	}
 	h, err := s.call(ctx, "/api/tags", nil, &all, askLimit, maxList)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) show(ctx context.Context, id string) (models.Told, error) {
 		ModelInfo    map[string]json.RawMessage `json:"model_info"`
 		Capabilities []string                   `json:"capabilities"`
 	}
-	if _, err := s.call(ctx, "/api/show", map[string]any{"model": id}, &res, askLimit, maxList); err != nil {
+	if _, err := s.call(ctx, "/api/show", map[string]any{"model": id}, &res, askLimit, maxShow); err != nil {
 		return models.Told{}, err
 	}
 	arch := ""
@@ -106,8 +106,9 @@ func (s *Server) show(ctx context.Context, id string) (models.Told, error) {
 	if len(caps) == 0 { // an Ollama of before capabilities
 		caps = []string{"completion"}
 	}
-	return models.Told{Details: res.Details, Capabilities: withEmbedding(caps), Template: res.Template, System: res.System, License: res.License,
-		ContextLength: number("context_length"), EmbeddingLength: number("embedding_length"), BlockCount: number("block_count")}, nil
+	left := maxPages // of all models together it is counted again; here it keeps nothing alive that is too long
+	return tame(models.Told{Details: res.Details, Capabilities: withEmbedding(caps), Template: res.Template, System: res.System, License: res.License,
+		ContextLength: number("context_length"), EmbeddingLength: number("embedding_length"), BlockCount: number("block_count")}, &left), nil
 }
 
 // withEmbedding adds what Ollama and Sluice do not list: what generates there embeds too.

@@ -14,13 +14,17 @@ import (
 
 // ollamaLine is a line of /api/chat or /api/generate.
 type ollamaLine struct {
-	Error      json.RawMessage `json:"error"`
-	Message    api.Message     `json:"message"`
-	Response   string          `json:"response"`
-	Thinking   string          `json:"thinking"`
-	Done       bool            `json:"done"`
-	DoneReason string          `json:"done_reason"`
-	Logprobs   []api.Logprob   `json:"logprobs"`
+	Error   json.RawMessage `json:"error"`
+	Message struct {
+		Content   string            `json:"content"`
+		Thinking  string            `json:"thinking"`
+		ToolCalls few[api.ToolCall] `json:"tool_calls"`
+	} `json:"message"`
+	Response   string           `json:"response"`
+	Thinking   string           `json:"thinking"`
+	Done       bool             `json:"done"`
+	DoneReason string           `json:"done_reason"`
+	Logprobs   few[api.Logprob] `json:"logprobs"`
 	api.Metrics
 }
 
@@ -99,6 +103,7 @@ type ollamaAnswer struct {
 	force  bool // the text is a call
 	call   strings.Builder
 	called bool
+	calls  int
 	reason string
 	usage  runner.Usage
 }
@@ -111,11 +116,21 @@ func (a *ollamaAnswer) line(text []byte) (last bool, err error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return false, a.st.failed(fmt.Errorf("a line is no JSON: %w", err))
 	}
-	if len(l.Error) > 0 {
-		said, _ := message(text)
+	if e := string(l.Error); e != "" && e != "null" && e != `""` {
+		said, _ := a.st.s.message(text)
 		return false, a.st.said(http.StatusInternalServerError, said)
 	}
-	c := runner.Chunk{Index: a.index, Text: l.Message.Content + l.Response, Thinking: l.Message.Thinking + l.Thinking, Calls: l.Message.ToolCalls, Logprobs: logprobs(l.Logprobs)}
+	c := runner.Chunk{Index: a.index, Text: l.Message.Content + l.Response, Thinking: l.Message.Thinking + l.Thinking, Logprobs: logprobs(l.Logprobs)}
+	for _, call := range l.Message.ToolCalls {
+		if call.Function.Name == "" { // nobody can make it; as text it is not lost
+			c.Text += call.Function.Arguments.String()
+			continue
+		}
+		c.Calls = append(c.Calls, call)
+	}
+	if a.calls += len(c.Calls); a.calls > maxCalls {
+		return false, a.st.failed(fmt.Errorf("an answer has more than %d calls", maxCalls))
+	}
 	if a.force {
 		a.call.WriteString(c.Text)
 		c.Text = ""
@@ -134,7 +149,7 @@ func (a *ollamaAnswer) line(text []byte) (last bool, err error) {
 	}
 	if l.Done {
 		a.reason = reasonOf(l.DoneReason)
-		a.usage = runner.Usage{PromptTokens: l.PromptEvalCount, PromptDuration: l.PromptEvalDuration, EvalTokens: l.EvalCount, EvalDuration: l.EvalDuration}
+		a.usage = sane(runner.Usage{PromptTokens: l.PromptEvalCount, PromptDuration: l.PromptEvalDuration, EvalTokens: l.EvalCount, EvalDuration: l.EvalDuration})
 	}
 	return l.Done, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"sluice/runner"
 )
@@ -71,8 +70,7 @@ func (st *streaming) lines(ctx context.Context, path string, in any, next func([
 			return err
 		}
 		if last {
-			a.timer.Reset(time.Second)
-			_, _ = io.CopyN(io.Discard, a, 1<<10) // its end, so that the connection can be used again
+			a.drain()
 			return nil
 		}
 	}

@@ -23,7 +23,7 @@ func (r *Runner) Tokenize(ctx context.Context, text string, special bool) ([]int
 	var res struct {
 		Tokens []int `json:"tokens"`
 	}
-	if _, err := r.s.call(ctx, path, body, &res, r.s.cfg.FirstByte, maxObject); err != nil {
+	if _, err := r.s.call(ctx, path, body, &res, r.s.cfg.FirstByte, maxError+64*int64(len(text))); err != nil {
 		return nil, r.untold(err, "count tokens")
 	}
 	if res.Tokens == nil && text != "" {
@@ -43,7 +43,7 @@ func (r *Runner) Detokenize(ctx context.Context, tokens []int) (string, error) {
 		Text    string `json:"text"`    // Sluice, SGLang
 		Content string `json:"content"` // llama-server
 	}
-	if _, err := r.s.call(ctx, path, map[string]any{"model": r.id, "tokens": tokens}, &res, r.s.cfg.FirstByte, maxObject); err != nil {
+	if _, err := r.s.call(ctx, path, map[string]any{"model": r.id, "tokens": tokens}, &res, r.s.cfg.FirstByte, maxShow+256*int64(len(tokens))); err != nil {
 		return "", r.untold(err, "tell what tokens mean")
 	}
 	return res.Prompt + res.Text + res.Content, nil

@@ -29,13 +29,17 @@ func (r *Runner) Embed(ctx context.Context, req runner.EmbedRequest) (runner.Emb
 
 func (r *Runner) embedOllama(ctx context.Context, req runner.EmbedRequest) (out runner.EmbedResponse, err error) {
 	var res struct {
-		Embeddings      [][]float32 `json:"embeddings"`
-		PromptEvalCount int         `json:"prompt_eval_count"`
-		Truncated       bool        `json:"truncated"` // another Sluice says so
+		Embeddings      few[few[float32]] `json:"embeddings"`
+		PromptEvalCount int               `json:"prompt_eval_count"`
+		Truncated       bool              `json:"truncated"` // another Sluice says so
 	}
 	body := map[string]any{"model": r.id, "input": req.Inputs, "truncate": req.Truncate}
-	_, err = r.s.call(ctx, "/api/embed", body, &res, r.s.cfg.FirstByte, maxObject)
-	return runner.EmbedResponse{Vectors: res.Embeddings, PromptTokens: res.PromptEvalCount, Truncated: res.Truncated}, err
+	_, err = r.s.call(ctx, "/api/embed", body, &res, r.s.cfg.FirstByte, vectorBytes(len(req.Inputs)))
+	out = runner.EmbedResponse{PromptTokens: min(max(res.PromptEvalCount, 0), maxTokens), Truncated: res.Truncated}
+	for _, v := range res.Embeddings {
+		out.Vectors = append(out.Vectors, v)
+	}
+	return out, err
 }
 
 func (r *Runner) embedOpenAI(ctx context.Context, req runner.EmbedRequest) (out runner.EmbedResponse, err error) {
@@ -47,18 +51,18 @@ func (r *Runner) embedOpenAI(ctx context.Context, req runner.EmbedRequest) (out 
 		body["truncate"] = req.Truncate
 	}
 	var res struct {
-		Data []struct {
-			Index     int       `json:"index"`
-			Embedding []float32 `json:"embedding"`
-		} `json:"data"`
+		Data few[struct {
+			Index     int          `json:"index"`
+			Embedding few[float32] `json:"embedding"`
+		}] `json:"data"`
 		Usage struct {
 			PromptTokens int `json:"prompt_tokens"`
 		} `json:"usage"`
 	}
-	if _, err := r.s.call(ctx, "/v1/embeddings", body, &res, r.s.cfg.FirstByte, maxObject); err != nil {
+	if _, err := r.s.call(ctx, "/v1/embeddings", body, &res, r.s.cfg.FirstByte, vectorBytes(len(req.Inputs))); err != nil {
 		return out, err
 	}
-	out.PromptTokens, out.Vectors = res.Usage.PromptTokens, make([][]float32, len(req.Inputs))
+	out.PromptTokens, out.Vectors = min(max(res.Usage.PromptTokens, 0), maxTokens), make([][]float32, len(req.Inputs))
 	for _, d := range res.Data {
 		if d.Index < 0 || d.Index >= len(out.Vectors) || out.Vectors[d.Index] != nil || len(d.Embedding) == 0 {
 			return out, r.s.lost(fmt.Errorf("a vector of text %d of %d, with %d numbers", d.Index, len(out.Vectors), len(d.Embedding)))
@@ -71,13 +75,24 @@ func (r *Runner) embedOpenAI(ctx context.Context, req runner.EmbedRequest) (out 
 	return out, nil
 }
 
+// vectorBytes is what the vectors of n texts may take: 64 Ki numbers of sixteen digits each are more than any model makes.
+func vectorBytes(n int) int64 { return min(maxObject, maxShow+int64(n)*(1<<20)) }
+
+// textBytes is how long texts are together: some servers send the documents back.
+func textBytes(texts []string) (n int64) {
+	for _, t := range texts {
+		n += int64(len(t)) + 64
+	}
+	return n
+}
+
 // Rerank asks /v1/rerank, which vLLM, llama-server, Jina and Sluice have in common.
 func (r *Runner) Rerank(ctx context.Context, req runner.RerankRequest) (runner.RerankResponse, error) {
 	var res struct {
-		Results []struct {
+		Results few[struct {
 			Index          int     `json:"index"`
 			RelevanceScore float64 `json:"relevance_score"`
-		} `json:"results"`
+		}] `json:"results"`
 		Usage struct {
 			PromptTokens int `json:"prompt_tokens"`
 			TotalTokens  int `json:"total_tokens"`
@@ -90,7 +105,7 @@ func (r *Runner) Rerank(ctx context.Context, req runner.RerankRequest) (runner.R
 	case r.flavour == sluice:
 		body["truncate"] = req.Truncate
 	}
-	if _, err := r.s.call(ctx, "/v1/rerank", body, &res, r.s.cfg.FirstByte, maxObject); err != nil {
+	if _, err := r.s.call(ctx, "/v1/rerank", body, &res, r.s.cfg.FirstByte, maxShow+64*textBytes(req.Documents)); err != nil {
 		return runner.RerankResponse{}, r.ended(err)
 	}
 	scores := make([]float64, len(req.Documents))
@@ -104,7 +119,7 @@ func (r *Runner) Rerank(ctx context.Context, req runner.RerankRequest) (runner.R
 	if len(res.Results) != len(scores) {
 		return runner.RerankResponse{}, r.s.lost(fmt.Errorf("%d scores for %d documents", len(res.Results), len(scores)))
 	}
-	return runner.RerankResponse{Scores: logits(scores), PromptTokens: max(res.Usage.PromptTokens, res.Usage.TotalTokens)}, nil
+	return runner.RerankResponse{Scores: logits(scores), PromptTokens: min(max(res.Usage.PromptTokens, res.Usage.TotalTokens, 0), maxTokens)}, nil
 }
 
 // logits turns scores between 0 and 1, as most servers give them, back into what the model said. llama-server gives that as it is.
