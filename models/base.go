@@ -244,7 +244,7 @@ func (b *builder) fromModel(ctx context.Context, from string) error {
 // imported takes the files of a model in a folder into the store. They are copied: a blob must never change, and a file may.
 func (b *builder) imported(ctx context.Context, m *Model) error {
 	take := func(path string) error {
-		f, err := os.Open(path)
+		f, err := openFile(path)
 		if err != nil {
 			return fault.Wrap(err, fault.Invalid, "models.Create", "model '%s' cannot be read", m.Name)
 		}

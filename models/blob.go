@@ -80,7 +80,7 @@ func (s *Store) LinkBlob(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", fault.Wrap(err, fault.NotFound, "models.LinkBlob", "no such file")
 	}
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return "", fmt.Errorf("models: %w", err)
 	}
@@ -189,16 +189,16 @@ func syncDir(dir string) error {
 // removeStaleTemps removes what a crash left behind. A day is longer than any upload that may still be running, also one
 // of another process on the same folder.
 func removeStaleTemps(dir string) {
-	removeOlder(filepath.Join(dir, tempPrefix+"*"), 24*time.Hour)
-	removeOlder(filepath.Join(dir, partialDir, "*"), partialLife)
+	removeOlder(dir, tempPrefix, 24*time.Hour)
+	removeOlder(filepath.Join(dir, partialDir), "", partialLife)
 }
 
-func removeOlder(pattern string, age time.Duration) {
+func removeOlder(dir, prefix string, age time.Duration) {
 	old := time.Now().Add(-age)
-	paths, _ := filepath.Glob(pattern) // a folder whose name is itself a pattern keeps its old files
-	for _, p := range paths {
-		if fi, err := os.Lstat(p); err == nil && fi.ModTime().Before(old) {
-			_ = os.RemoveAll(p) // another attempt at the next start
+	entries, _ := os.ReadDir(dir) // what cannot be read stays
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), prefix) && fi.ModTime().Before(old) {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // another attempt at the next start
 		}
 	}
 }

@@ -127,11 +127,7 @@ func (b *builder) close() {
 	s := b.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for digest := range b.pinned {
-		if s.pins[digest]--; s.pins[digest] == 0 {
-			delete(s.pins, digest)
-		}
-	}
+	s.unpin(slices.Collect(maps.Keys(b.pinned)))
 	if !b.kept {
 		_ = s.removeUnused(b.made) // the error of Create is the one to report
 	} else if len(b.spent) > 0 {
@@ -173,6 +169,9 @@ func (b *builder) overlay(req CreateRequest) error {
 		}
 	}
 	if len(req.Messages) > 0 {
+		if len(req.Messages) > maxMessages {
+			return fault.New(fault.Invalid, "models.Create", "a model may have at most %d messages", maxMessages)
+		}
 		b.drop(mediaMessages)
 		return b.addJSON(mediaMessages, req.Messages)
 	}
@@ -261,7 +260,11 @@ func (b *builder) manifest() (*manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &manifest{SchemaVersion: 2, MediaType: mediaManifest, Config: config, Layers: b.layers}, nil
+	m := &manifest{SchemaVersion: 2, MediaType: mediaManifest, Config: config, Layers: b.layers}
+	if err := withinBounds(m); err != nil { // or else it could not be read again
+		return nil, fault.Wrap(err, fault.Invalid, "models.Create", "the model would not be usable: %s", fault.Public(err).Msg)
+	}
+	return m, nil
 }
 
 func jsonLine(v any) ([]byte, error) {

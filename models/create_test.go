@@ -55,7 +55,7 @@ func TestManifestForm(t *testing.T) {
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	config, err := s.readText(mf.Config.Digest)
+	config, err := s.readText(mf.Config.Digest, maxText)
 	if err != nil {
 		t.Fatal(err)
 	}

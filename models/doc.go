@@ -21,6 +21,7 @@
 //	uploading blobs, durable writes           blob.go
 //	making a model                            create.go, its files: base.go, convert.go
 //	which template fits a GGUF file           detect.go, templates/
+//	what a manifest may name, how much of it  bounds.go
 //	copying, deleting, which blobs go         remove.go
 //	what the package registry needs           transfer.go
 //	facts and /api/show's key-values          facts.go; what a model takes in memory: layout.go, layout_read.go

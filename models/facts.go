@@ -96,7 +96,7 @@ func (s *Store) openBlob(digest string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fault.Wrap(err, fault.Invalid, "models.openBlob", "blob %s is missing", digest)
 	}

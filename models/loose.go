@@ -122,15 +122,17 @@ func (s *Store) loadLoose(f *loose) (*Model, error) {
 	if !ok || read.stamp != stamp {
 		read.stamp = stamp
 		read.model, read.err = readLoose(f)
-		s.cacheMu.Lock()
-		s.loose[f.paths[0]] = read
-		s.cacheMu.Unlock()
+		if !unread(read.err) { // a right that is given does not change the stamp
+			s.cacheMu.Lock()
+			s.loose[f.paths[0]] = read
+			s.cacheMu.Unlock()
+		}
 	}
 	if read.err != nil {
 		return nil, read.err
 	}
 	m := *read.model
-	m.Name, m.ModifiedAt, m.Size = f.name.DisplayShortest(), modified, size
+	m.Name, m.ModifiedAt, m.Size = f.name.DisplayShortest(), datable(modified), size
 	return &m, nil
 }
 
@@ -275,7 +277,7 @@ func stampProjector(path string, sum io.Writer) error {
 
 // stamp writes what stands for the file's content.
 func (s shard) stamp(w io.Writer) error {
-	f, err := os.Open(s.path)
+	f, err := openFile(s.path)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
@@ -312,7 +314,7 @@ func (m *Model) decode(keep int) (*ggml.GGML, error) {
 // decodeFiles reads the metadata of a file, or of the one that its shards make together.
 func decodeFiles(shards []shard, keep int) (*ggml.GGML, error) {
 	if len(shards) == 1 {
-		f, err := os.Open(shards[0].path)
+		f, err := openFile(shards[0].path)
 		if err != nil {
 			return nil, fmt.Errorf("models: %w", err)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/ollama/ollama/types/model"
+
+	"sluice/fault"
 )
 
 // The media types of Ollama's layers.
@@ -30,11 +32,8 @@ const (
 	mediaLicense   = "application/vnd.ollama.image.license"
 )
 
-// Manifests and text layers are small. More than this is damage or an attack.
-const (
-	maxManifest = 1 << 20
-	maxText     = 16 << 20
-)
+// maxManifest is far more than any manifest has. More than this is damage or an attack.
+const maxManifest = 1 << 20
 
 type layer struct {
 	MediaType string `json:"mediaType"`
@@ -71,7 +70,7 @@ func (m *manifest) size() (n int64) {
 }
 
 func (s *Store) readManifest(n model.Name) (*manifest, error) {
-	f, err := os.Open(s.manifestPath(n))
+	f, err := openFile(s.manifestPath(n))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +148,11 @@ func (s *Store) removeManifest(n model.Name) error {
 // might refer to anything, so it is an error.
 func (s *Store) inUse() (map[string]bool, error) {
 	used := map[string]bool{}
-	for _, n := range s.names() {
+	names, err := s.listNames()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
 		m, err := s.readManifest(n)
 		var pathErr *fs.PathError
 		switch {
@@ -169,25 +172,26 @@ func (s *Store) inUse() (map[string]bool, error) {
 	return used, nil
 }
 
-func (s *Store) readText(digest string) (string, error) {
+// readText reads a text of a model, of at most the given length in bytes.
+func (s *Store) readText(digest string, most int) (string, error) {
 	path, err := s.blobPath(digest)
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxText+1))
-	if err == nil && len(data) > maxText {
-		err = fmt.Errorf("layer %s is larger than 16 MiB", digest)
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fault.New(fault.Invalid, "models.readText", "layer %s is longer than %d bytes, which is all that is left for it", digest, most)
 	}
 	return string(data), err
 }
 
 func (s *Store) readJSON(digest string, into any) error {
-	text, err := s.readText(digest)
+	text, err := s.readText(digest, maxJSON)
 	if err != nil {
 		return err
 	}

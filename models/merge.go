@@ -80,7 +80,7 @@ func merge(shards []shard) (*merged, error) {
 
 // mergedHead writes the header: the keys are the first shard's own bytes, so that no value of them changes.
 func mergedHead(first shard, tensors uint64, infos []byte) ([]byte, error) {
-	f, err := os.Open(first.path)
+	f, err := openFile(first.path)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
@@ -182,7 +182,7 @@ func (r *mergeReader) part(p part) error {
 		if err := r.Close(); err != nil {
 			return err
 		}
-		f, err := os.Open(r.m.shards[p.shard].path)
+		f, err := openFile(r.m.shards[p.shard].path)
 		if err != nil {
 			return fmt.Errorf("models: %w", err)
 		}

@@ -1,9 +1,12 @@
 package models
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/ollama/ollama/types/model"
 
@@ -45,25 +48,41 @@ func (s *Store) existing(n model.Name) (model.Name, bool) {
 	return n, false
 }
 
-// names lists the names in the manifests folder, valid ones only.
+// names lists the names in the manifests folder, valid ones only. What cannot be read has none.
 func (s *Store) names() []model.Name {
-	root := filepath.Join(s.dir, "manifests")
-	paths, _ := filepath.Glob(filepath.Join(root, "*", "*", "*", "*")) // the pattern is constant, so it is never malformed
-	out := make([]model.Name, 0, len(paths))
-	for _, p := range paths {
-		if strings.HasPrefix(filepath.Base(p), tempPrefix) {
-			continue
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			continue
-		}
-		if n := model.ParseNameFromFilepath(rel); n.IsValid() {
-			out = append(out, n)
-		}
-	}
+	out, _ := s.listNames() // who must know of it asks listNames
 	return out
 }
+
+// listNames is names with what could not be read. Links are followed. No pattern is matched: the models folder's own name may hold a
+// bracket or a star.
+func (s *Store) listNames() (out []model.Name, err error) {
+	root := filepath.Join(s.dir, "manifests")
+	var errs []error
+	var look func(below string, depth int)
+	look = func(below string, depth int) {
+		entries, err := os.ReadDir(filepath.Join(root, below))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // it went just now, or a link leads to a file
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			at, link := filepath.Join(below, e.Name()), e.Type()&fs.ModeSymlink != 0
+			switch {
+			case depth < nameDepth && (e.IsDir() || link):
+				look(at, depth+1)
+			case depth == nameDepth && (e.Type().IsRegular() || link) && !strings.HasPrefix(e.Name(), tempPrefix):
+				if n := model.ParseNameFromFilepath(at); n.IsValid() {
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	look("", 1)
+	return out, errors.Join(errs...)
+}
+
+// nameDepth: host, namespace, model, tag.
+const nameDepth = 4
 
 func (s *Store) manifestPath(n model.Name) string {
 	return filepath.Join(s.dir, "manifests", n.Filepath())

@@ -33,7 +33,7 @@ func Remote(name string, t Told) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		Name: n.DisplayShortest(), Digest: t.Digest, Size: t.Size, ModifiedAt: t.ModifiedAt, System: t.System,
+		Name: n.DisplayShortest(), Digest: t.Digest, Size: t.Size, ModifiedAt: datable(t.ModifiedAt), System: t.System,
 		parent: parentName(t.Details.ParentModel), told: append([]string{}, t.Capabilities...),
 		config: model.ConfigV2{
 			ModelFormat: t.Details.Format, ModelFamily: t.Details.Family, ModelFamilies: slices.Clone(t.Details.Families),

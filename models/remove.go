@@ -83,6 +83,24 @@ func (s *Store) removeUnpinned(layers []layer) error {
 	return s.removeUnused(layers)
 }
 
+// unpin ends the interest in blobs. What a model has left meanwhile, and was kept for the pin alone, goes now. The caller holds s.mu.
+func (s *Store) unpin(digests []string) {
+	var late []layer
+	for _, d := range digests {
+		if s.pins[d]--; s.pins[d] > 0 {
+			continue
+		}
+		delete(s.pins, d)
+		if s.dropped[d] {
+			delete(s.dropped, d)
+			late = append(late, layer{Digest: d})
+		}
+	}
+	if len(late) > 0 {
+		_ = s.removeUnused(late) // what cannot be removed only takes room
+	}
+}
+
 // collect is removeUnused that tells whether there was something to remove.
 func (s *Store) collect(layers []layer) (removed bool, err error) {
 	used, err := s.inUse()
@@ -92,7 +110,11 @@ func (s *Store) collect(layers []layer) (removed bool, err error) {
 	var errs []error
 	for _, l := range layers {
 		d, err := cleanDigest(l.Digest)
-		if err != nil || used[d] || s.pins[d] > 0 {
+		if err != nil || used[d] {
+			continue
+		}
+		if s.pins[d] > 0 {
+			s.dropped[d] = true
 			continue
 		}
 		path, err := s.blobPath(d)

@@ -2,7 +2,6 @@ package models
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -73,7 +72,7 @@ type shard struct {
 
 // readShard reads a GGUF file's header; the file need not be a shard.
 func readShard(label, path string) (shard, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return shard{}, fmt.Errorf("models: %w", err)
 	}

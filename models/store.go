@@ -1,6 +1,7 @@
 package models
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,9 @@ type Store struct {
 
 	// mu is held by whatever replaces or removes a manifest or a blob, and guards pins.
 	mu   sync.Mutex
-	pins map[string]int // digests that a running Create needs, not to be removed
+	pins map[string]int // digests that a running Create, pull or push needs, not to be removed
+
+	dropped map[string]bool // of those, what was to be removed
 
 	cacheMu sync.Mutex
 	facts   map[blobKey]Facts // a blob's content cannot change, so neither can its facts
@@ -61,7 +64,7 @@ func OpenStore(dir string, more ...string) (*Store, error) {
 		f.roots = append(f.roots, folder)
 	}
 	return &Store{
-		dir: dir, pins: map[string]int{}, facts: map[blobKey]Facts{}, models: map[string]*Model{}, warned: map[string]string{},
+		dir: dir, pins: map[string]int{}, dropped: map[string]bool{}, facts: map[blobKey]Facts{}, models: map[string]*Model{}, warned: map[string]string{},
 		folders: f, loose: map[string]looseRead{},
 	}, nil
 }
@@ -160,7 +163,7 @@ func (s *Store) load(n model.Name) (*Model, error) {
 		s.cacheMu.Unlock()
 	}
 	m := *cached
-	m.Name, m.ModifiedAt = n.DisplayShortest(), mf.modified
+	m.Name, m.ModifiedAt = n.DisplayShortest(), datable(mf.modified)
 	return &m, nil
 }
 
@@ -193,8 +196,12 @@ func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
 			return nil, broken(n, err)
 		}
 	}
+	if err := withinBounds(mf); err != nil { // before anything is read
+		return nil, broken(n, err)
+	}
+	left := maxText // the files may be longer than the manifest says
 	for _, l := range mf.Layers {
-		if err := s.readLayer(m, l); err != nil {
+		if err := s.readLayer(m, l, &left); err != nil {
 			return nil, broken(n, err)
 		}
 	}
@@ -212,7 +219,19 @@ func (s *Store) read(n model.Name, mf *manifest) (*Model, error) {
 	return m, nil
 }
 
-func (s *Store) readLayer(m *Model, l layer) (err error) {
+// readLayer reads a layer. left is how many bytes its text may have, and is less afterwards.
+func (s *Store) readLayer(m *Model, l layer, left *int) (err error) {
+	text := ""
+	if knownText(l.MediaType) {
+		most := *left
+		if l.MediaType == mediaParams {
+			most = min(most, maxJSON)
+		}
+		if text, err = s.readText(l.Digest, most); err != nil {
+			return err
+		}
+		*left -= len(text)
+	}
 	switch l.MediaType {
 	case mediaModel:
 		if m.Path != "" {
@@ -230,20 +249,14 @@ func (s *Store) readLayer(m *Model, l layer) (err error) {
 		}
 		m.projector, _, err = s.readGGUF(m, l.Digest)
 	case mediaTemplate, mediaPrompt:
-		var text string
-		if text, err = s.readText(l.Digest); err != nil {
-			return err
-		}
 		m.prog, err = parseTemplate(text)
 	case mediaSystem:
-		m.System, err = s.readText(l.Digest)
+		m.System = text
 	case mediaParams:
-		err = s.readJSON(l.Digest, &m.Params)
+		err = json.Unmarshal([]byte(text), &m.Params)
 	case mediaMessages:
-		err = s.readJSON(l.Digest, &m.Messages)
+		m.Messages, err = decodeMessages(text)
 	case mediaLicense:
-		var text string
-		text, err = s.readText(l.Digest)
 		m.License = append(m.License, text)
 	}
 	return err

@@ -131,7 +131,7 @@ func CheckGGUF(path string) error {
 	if !fi.Mode().IsRegular() { // opening a pipe would wait
 		return fault.New(fault.Invalid, "models.CheckGGUF", "it is not a file")
 	}
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 
 // Bounds of a manifest that comes from a registry.
 const (
-	maxLayers   = 4096
+	maxLayers   = 4096    // those of models that are stored as single tensors
+	maxBlobs    = 256     // each is an open file while it is pulled
 	maxBlobSize = 1 << 44 // 16 TiB: the sum of all cannot overflow
 
 	mediaOCIManifest = "application/vnd.oci.image.manifest.v1+json"
@@ -82,7 +83,7 @@ func ManifestBlobs(data []byte) ([]Blob, error) {
 		if l.Size < 0 || l.Size > most {
 			return bad("layer %d has %d bytes", i+1, l.Size)
 		}
-		hasModel = hasModel || l.MediaType == mediaModel
+		hasModel = hasModel || l.MediaType == mediaModel && !isConfig
 		tensors = tensors || l.MediaType == mediaOllama+"tensor"
 		if j, twice := at[digest]; twice {
 			if out[j].Size != l.Size {
@@ -96,7 +97,12 @@ func ManifestBlobs(data []byte) ([]Blob, error) {
 		at[digest] = len(out)
 		out = append(out, b)
 	}
+	if err := withinBounds(&m); err != nil {
+		return bad("%s", fault.Public(err).Msg)
+	}
 	switch {
+	case hasModel && len(out) > maxBlobs:
+		return bad("it names %d files, of which a model has no more than %d", len(out), maxBlobs)
 	case hasModel:
 		return out, nil
 	case tensors:
@@ -199,30 +205,19 @@ func (s *Store) PartialPath(digest string) (string, error) {
 
 // Pin keeps blobs from being removed until release is called, also those that are not there yet. A blob whose last model was
 // deleted in the meantime goes with the release.
-func (s *Store) Pin(blobs []Blob) (release func(), err error) {
+func (s *Store) Pin(blobs []Blob) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used, err := s.inUse()
-	if err != nil {
-		return nil, fmt.Errorf("models: a manifest cannot be read: %w", err)
-	}
-	var owned []layer // those that a model uses now
+	digests := make([]string, 0, len(blobs))
 	for _, b := range blobs {
 		s.pins[b.Digest]++
-		if used[b.Digest] {
-			owned = append(owned, layer{Digest: b.Digest})
-		}
+		digests = append(digests, b.Digest)
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, b := range blobs {
-			if s.pins[b.Digest]--; s.pins[b.Digest] <= 0 {
-				delete(s.pins, b.Digest)
-			}
-		}
-		_ = s.removeUnused(owned) // a later Delete tries again
-	}, nil
+		s.unpin(digests)
+	}
 }
 
 // Install makes a model of a manifest, whose bytes are kept as they are, and of blobs: those that files names by their digest
@@ -294,7 +289,7 @@ func (s *Store) take(b Blob, from string) (moved bool, err error) {
 }
 
 func (s *Store) copyIn(from string, b Blob) error {
-	f, err := os.Open(from)
+	f, err := openFile(from)
 	if err != nil {
 		return err
 	}

@@ -36,10 +36,7 @@ func TestInstallKeepsTheManifestAsItIs(t *testing.T) {
 	data, blobs, files := exported(t, "m", "one")
 	data = bytes.TrimSpace(bytes.ReplaceAll(data, []byte(`,"layers"`), []byte(",\n   \"layers\""))) // as no writer of ours would
 	s := newStore(t)
-	release, err := s.Pin(blobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := s.Pin(blobs)
 	if _, err := s.Install("m", data, files); err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +95,8 @@ func TestInstallRefuses(t *testing.T) {
 			if row.data == nil {
 				row.data = data
 			}
-			release, err := s.Pin(list)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = s.Install(row.name, row.data, files)
+			release := s.Pin(list)
+			_, err := s.Install(row.name, row.data, files)
 			release()
 			wantFault(t, err, row.code, row.text)
 			if have, _ := s.List(); len(have) != 0 {
@@ -126,14 +120,8 @@ func TestPinnedBlobsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.Pin(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := s.Pin(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := s.Pin(list)
+	second := s.Pin(list)
 	if err := s.Delete("m"); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ const (
 	maxManifest = 1 << 20
 	maxMessage  = 200 // of what a registry says, in an error of ours
 
+	manifestPatience = 4 // multiplies Config.Stall, for all of a manifest
+
 	acceptManifest = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json"
 )
 
@@ -33,13 +35,15 @@ type remote struct {
 	repo, tag string
 	cred      *Credential
 
-	mu              sync.Mutex
-	authorization   string // the header of the last login
-	near, nearKnown bool
+	slots chan struct{} // one for each part of this registry that may be fetched now
+
+	mu            sync.Mutex
+	authorization string // the header of the last login
+	place         place  // 0: not known yet
 }
 
 func newRemote(c *Client, scheme string, n model.Name) *remote {
-	r := &remote{c: c, base: url.URL{Scheme: scheme, Host: n.Host}, repo: n.Namespace + "/" + n.Model, tag: n.Tag}
+	r := &remote{c: c, base: url.URL{Scheme: scheme, Host: n.Host}, repo: n.Namespace + "/" + n.Model, tag: n.Tag, slots: c.slotsOf(n.Host)}
 	for host, cred := range c.cfg.Credentials {
 		if strings.EqualFold(host, n.Host) {
 			r.cred = &cred
@@ -217,6 +221,8 @@ func (r *remote) manifest(ctx context.Context) (data []byte, blobs []models.Blob
 }
 
 func (r *remote) manifestOnce(ctx context.Context) ([]byte, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, manifestPatience*r.c.cfg.Stall, errStalled) // byte by byte it could take a year
+	defer stop()
 	ctx, watch := r.c.watch(ctx)
 	defer watch.stop()
 	resp, err := r.do(ctx, call{method: http.MethodGet, url: r.url("manifests", r.tag), header: http.Header{"Accept": {acceptManifest}}})

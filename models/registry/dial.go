@@ -12,17 +12,21 @@ import (
 	"sluice/fault"
 )
 
-// special are addresses of IPv4 and IPv6 that net/netip takes for ordinary ones and that lead elsewhere than to the public internet.
+// special are addresses that net/netip takes for ordinary ones and that lead elsewhere than to the public internet.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/23"), // IPv4 in IPv6; tunnels and tests
 }
+
+// public6 is all of IPv6 that has been given to anybody. What is outside of it leads into networks of before, behind translators
+// (64:ff9b::/96, ::/96) or nowhere.
+var public6 = netip.MustParsePrefix("2000::/3")
 
 // public tells whether an address is on the public internet.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !public6.Contains(a) {
 		return false
 	}
 	for _, p := range special {
@@ -33,19 +37,22 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// near tells whether an address may be a neighbour's: public ones, private ones and this machine, but not link-local ones,
-// where clouds keep their machines' secrets.
+// near tells whether an address may be a neighbour's: public ones and private ones, but not link-local ones, where clouds keep their
+// machines' secrets, and not this machine, which is no neighbour of a registry that is not on it.
 func near(a netip.Addr) bool {
 	a = a.Unmap()
-	return a.IsLoopback() || a.IsPrivate() || public(a)
+	return a.IsPrivate() || public(a)
 }
+
+// here tells whether a registry on this machine may send us there.
+func here(a netip.Addr) bool { return a.Unmap().IsLoopback() || near(a) }
 
 // errAddress refuses an address to which a registry sends us.
 func errAddress(host string) error {
 	return fault.New(fault.Denied, "registry.dial", "the registry sends us to %s, which is not on the public internet", host)
 }
 
-// transports makes the three ways to connect. All speak HTTP/1.1: a stalled part gets a new connection, and parts get one each.
+// transports makes the ways to connect. All speak HTTP/1.1: a stalled part gets a new connection, and parts get one each.
 func (c *Client) transports(base *http.Transport) {
 	dial := base.DialContext
 	if dial == nil {
@@ -101,12 +108,12 @@ func (c *Client) transports(base *http.Transport) {
 		u, err := inside.Proxy(q)
 		return err == nil && u != nil
 	}
-	c.inside, c.nearby, c.outside = inside, checked(near), checked(public)
+	c.inside, c.here, c.nearby, c.outside = inside, checked(here), checked(near), checked(public)
 }
 
 // Close closes idle connections.
 func (c *Client) Close() {
-	for _, t := range []http.RoundTripper{c.inside, c.nearby, c.outside} {
+	for _, t := range []http.RoundTripper{c.inside, c.here, c.nearby, c.outside} {
 		t.(*http.Transport).CloseIdleConnections()
 	}
 }
@@ -124,8 +131,11 @@ func (r *remote) via(q *http.Request) (http.RoundTripper, error) {
 		return r.c.inside, nil
 	}
 	allowed, way := public, r.c.outside
-	if r.isNear(q.Context()) {
+	switch r.reach(q.Context()) {
+	case onPrivate:
 		allowed, way = near, r.c.nearby
+	case onLoopback:
+		allowed, way = here, r.c.here
 	}
 	if !r.c.proxy(q) {
 		return way, nil
@@ -137,22 +147,36 @@ func (r *remote) via(q *http.Request) (http.RoundTripper, error) {
 	return r.c.inside, nil
 }
 
-// isNear tells whether the registry is itself on a private address, so that it may send us to its neighbours.
-func (r *remote) isNear(ctx context.Context) bool {
+// place is where a registry is.
+type place int
+
+const (
+	onPublic   place = iota + 1
+	onPrivate        // it may send us to its neighbours
+	onLoopback       // to this machine too
+)
+
+// reach tells where the registry is, by all of its addresses. One that is not known is taken for a public one.
+func (r *remote) reach(ctx context.Context) place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.nearKnown {
-		return r.near
+	if r.place != 0 {
+		return r.place
 	}
 	addrs, err := r.c.addresses(ctx, r.base.Hostname())
 	if err != nil || len(addrs) == 0 {
-		return false
+		return onPublic
 	}
-	r.near, r.nearKnown = true, true
+	r.place = onLoopback
 	for _, a := range addrs {
-		r.near = r.near && !public(a)
+		switch {
+		case public(a):
+			r.place = onPublic
+		case !a.Unmap().IsLoopback():
+			r.place = min(r.place, onPrivate)
+		}
 	}
-	return r.near
+	return r.place
 }
 
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

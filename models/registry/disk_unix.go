@@ -34,4 +34,21 @@ func lock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// noFollow makes an open fail with isLink on a link, whose target would be another's file.
+const noFollow = syscall.O_NOFOLLOW
+
+func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) }
+
+// tooLarge tells that the disk's format, or a limit on this process, does not allow a file of that size.
+func tooLarge(err error) bool { return errors.Is(err, syscall.EFBIG) }
+
+// why gives the reason for an error of the disk without the paths in it.
+func why(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	return "it fails"
+}
+
 func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

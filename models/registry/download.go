@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ollama/ollama/format"
+
 	"sluice/fault"
 	"sluice/models"
 )
@@ -71,7 +73,10 @@ func (d *download) run(ctx context.Context, fetched func()) error {
 // open takes the file for us alone: another pull, of another process on the same folder, may have it.
 func (d *download) open(ctx context.Context) error {
 	for {
-		f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o644)
+		f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR|noFollow, 0o644)
+		if isLink(err) && os.Remove(d.path) == nil { // it is not ours, and what it leads to even less
+			continue
+		}
 		if err != nil {
 			return d.diskError(ctx, err)
 		}
@@ -234,13 +239,24 @@ func (d *download) note() error {
 
 // diskError classifies an error of our own disk.
 func (d *download) diskError(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case noSpace(err):
-		return fault.Wrap(err, fault.Conflict, "registry.download", "the disk of the models folder is full: what was fetched is kept; make room and pull again")
 	}
-	return fmt.Errorf("registry: %w: %w", errDisk, err)
+	return diskFault(d.blob.Size, err)
+}
+
+// diskFault says what is the matter with the models folder, with a file of so many bytes. No path is told.
+func diskFault(size int64, err error) error {
+	const op = "registry.download"
+	err = fmt.Errorf("%w: %w", errDisk, err)
+	switch {
+	case noSpace(err):
+		return fault.Wrap(err, fault.Conflict, op, "the disk of the models folder is full: what was fetched is kept; make room and pull again")
+	case tooLarge(err):
+		return fault.Wrap(err, fault.Conflict, op, "the models folder cannot hold a file of %s: its file system, or a limit on this server's process, allows no such file",
+			format.HumanBytes(size))
+	}
+	return fault.Wrap(err, fault.Conflict, op, "the models folder cannot be written: %s", why(err))
 }
 
 // remove forgets the file.

@@ -14,8 +14,8 @@ var (
 	errNobody = errors.New("nobody waits for the blob any more")
 )
 
-// flight is the one download of a blob, shared by all pulls that want it. It is kept until the last of them ended, so that no
-// second one begins on a file that is about to become a blob.
+// flight is the one download of a blob, shared by all pulls that want it. One that succeeded is kept until the last of them ended, so
+// that no second one begins on a file that is about to become a blob; one that failed ends at once.
 type flight struct {
 	*download
 	fetched chan struct{} // all bytes are there, perhaps not good ones
@@ -78,7 +78,11 @@ func (c *Client) start(ctx context.Context, r *remote, b models.Blob, path strin
 		if errors.Is(f.err, errPublished) {
 			f.err = nil
 		}
+		failed := f.err != nil
 		close(f.done)
+		if failed { // the next pull need not wait until all who know of it have told their callers
+			c.end(f)
+		}
 	}()
 	return f
 }
@@ -94,6 +98,16 @@ func (c *Client) leave(f *flight) {
 	}
 	f.cancel(errNobody)
 	<-f.done
+	if f.err != nil {
+		<-f.gone
+		return
+	}
+	c.end(f)
+}
+
+// end gives the file free.
+func (c *Client) end(f *flight) {
+	f.cancel(nil)
 	f.close()
 	c.mu.Lock()
 	delete(c.flights, f.blob.Digest)

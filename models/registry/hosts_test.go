@@ -77,18 +77,19 @@ func TestNewReportsAllMistakes(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	cases := map[string]struct{ public, near bool }{
-		"203.0.113.5": {true, true}, "2606:4700::1": {true, true},
-		"127.0.0.1": {false, true}, "::1": {false, true}, "10.0.0.1": {false, true}, "192.168.1.1": {false, true}, "fd00::1": {false, true},
+	cases := map[string]struct{ public, near, here bool }{
+		"203.0.113.5": {true, true, true}, "2606:4700::1": {true, true, true},
+		"127.0.0.1": {false, false, true}, "::1": {false, false, true}, "10.0.0.1": {false, true, true}, "192.168.1.1": {false, true, true}, "fd00::1": {false, true, true},
 		"169.254.169.254": {}, "fe80::1": {}, "0.0.0.0": {}, "::": {}, "100.64.0.1": {}, "224.0.0.1": {}, "255.255.255.255": {},
 		"::ffff:169.254.169.254": {}, "64:ff9b::a9fe:a9fe": {}, "2002:7f00:1::": {},
-		"::ffff:127.0.0.1": {false, true},
+		"::ffff:127.0.0.1": {false, false, true}, "::127.0.0.1": {}, "::10.0.0.1": {}, "::ffff:0:7f00:1": {}, "fec0::1": {}, "100::1": {}, "5f00::1": {},
+		"fe80::1%eth0": {}, "::ffff:10.0.0.1%x": {false, true, true}, "2001::1": {}, "4000::1": {},
 	}
 	for text, want := range cases {
 		t.Run(text, func(t *testing.T) {
 			a := netip.MustParseAddr(text)
-			if public(a) != want.public || near(a) != want.near {
-				t.Errorf("public %t, near %t", public(a), near(a))
+			if public(a) != want.public || near(a) != want.near || here(a) != want.here {
+				t.Errorf("public %t, near %t, here %t", public(a), near(a), here(a))
 			}
 		})
 	}
@@ -205,6 +206,48 @@ func TestAPrivateRegistryMaySendUsToItsNeighbours(t *testing.T) {
 	wantModel(t, c, r, "big")
 	if r.Sent(digestOf(bigFile)) > 10_000 || storage.Sent(digestOf(bigFile)) != int64(len(bigFile)) {
 		t.Error("the bytes did not come from the storage server")
+	}
+}
+
+// A registry of the house may send us to its neighbours, and not to what listens on this machine for this machine only.
+func TestAPrivateRegistryMayNotSendUsToThisMachine(t *testing.T) {
+	r := seeded(t)
+	here := startRegistry(t, registrytest.Options{})
+	seed(t, here, "big", big(t), "Be brief.")
+	cases := map[string]struct{ registry, to string }{
+		"by an address":         {"10.0.0.5", here.URL},
+		"by a name":             {"10.0.0.5", strings.Replace(here.URL, "127.0.0.1", "localhost", 1)},
+		"by another name of it": {"fd00::5", "http://alias.example:" + here.URL[strings.LastIndex(here.URL, ":")+1:]},
+	}
+	for name, row := range cases {
+		t.Run(name, func(t *testing.T) {
+			rule := r.Add(registrytest.Fault{Do: registrytest.Instead, Path: "/blobs/", Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				http.Redirect(w, q, row.to+q.URL.Path, http.StatusTemporaryRedirect)
+			})})
+			defer r.Remove(rule)
+			transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if strings.HasPrefix(addr, "house.example") { // the registry's own address
+					addr = r.Host
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			}}
+			t.Cleanup(transport.CloseIdleConnections)
+			c := newClient(t, t.TempDir(), r, func(cfg *Config) {
+				cfg.Hosts = []string{"house.example"}
+				cfg.Insecure = []string{"house.example", "alias.example:" + here.URL[strings.LastIndex(here.URL, ":")+1:]}
+				cfg.HTTP = &http.Client{Transport: transport}
+			})
+			c.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+				if host == "house.example" {
+					return []netip.Addr{netip.MustParseAddr(row.registry)}, nil
+				}
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			}
+			wantFault(t, c.pull(t.Context(), "big"), fault.Denied, "sends us to")
+			if len(here.Requests("", "")) > 0 {
+				t.Error("what listens on this machine was asked")
+			}
+		})
 	}
 }
 

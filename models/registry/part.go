@@ -92,9 +92,9 @@ func (d *download) fetch(ctx context.Context, p *part) error {
 		select { // not kept while we wait for the next try, which may be long
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
-		case d.remote.c.slots <- struct{}{}:
+		case d.remote.slots <- struct{}{}:
 		}
-		defer func() { <-d.remote.c.slots }()
+		defer func() { <-d.remote.slots }()
 		before, _ := p.state()
 		err := d.stream(ctx, p)
 		after, _ := p.state()

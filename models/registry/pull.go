@@ -36,11 +36,7 @@ func (c *Client) Pull(ctx context.Context, t Transfer, tell func(api.ProgressRes
 	if err != nil {
 		return err
 	}
-	release, err := c.cfg.Store.Pin(blobs)
-	if err != nil {
-		return err
-	}
-	defer release()
+	defer c.cfg.Store.Pin(blobs)()
 	p := &pull{c: c, r: r, tell: tell, files: map[string]string{}}
 	defer p.leave()
 	if err := p.blobs(ctx, blobs); err != nil {
@@ -52,6 +48,9 @@ func (c *Client) Pull(ctx context.Context, t Transfer, tell func(api.ProgressRes
 		return context.Cause(ctx)
 	}
 	collected, err := c.cfg.Store.Install(t.Name, data, p.files)
+	if noSpace(err) {
+		return diskFault(int64(len(data)), err)
+	}
 	if err != nil {
 		return fmt.Errorf("registry: %w", err)
 	}

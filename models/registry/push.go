@@ -34,11 +34,7 @@ func (c *Client) Push(ctx context.Context, t Transfer, tell func(api.ProgressRes
 	if err != nil {
 		return fmt.Errorf("registry: %w", err)
 	}
-	release, err := c.cfg.Store.Pin(blobs)
-	if err != nil {
-		return err
-	}
-	defer release()
+	defer c.cfg.Store.Pin(blobs)()
 	for _, b := range blobs {
 		if err := r.pushBlob(ctx, b, tell); err != nil {
 			return err

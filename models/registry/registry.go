@@ -29,7 +29,7 @@ type Config struct {
 	Credentials map[string]Credential // by host; none: anonymous
 
 	PartBytes int64         // of a part of a blob; default 64 MiB
-	Parallel  int           // parts that are fetched at a time, over all pulls; default 8
+	Parallel  int           // parts that are fetched at a time from one registry, over all pulls; default 8
 	Tries     int           // in a row without a byte, before a pull gives up; default 6
 	Backoff   time.Duration // before the second try, doubled for each further one up to half a minute; default 500 ms
 	Stall     time.Duration // without a byte, before a connection is given up; default 30 s
@@ -52,16 +52,17 @@ func (Credential) LogValue() slog.Value { return slog.StringValue("[credential]"
 
 // Client gets and puts models. It is safe for concurrent use: pulls of one model share the work.
 type Client struct {
-	cfg   Config
-	slots chan struct{} // one for each part that may be fetched now
+	cfg Config
 
 	inside  http.RoundTripper // to a registry itself: where it is was the operator's choice
-	nearby  http.RoundTripper // to where a registry on a private address sends us
+	here    http.RoundTripper // to where a registry on this machine sends us
+	nearby  http.RoundTripper // to where one on a private address sends us: not to this machine
 	outside http.RoundTripper // to where a public registry sends us: public addresses only
 	proxy   func(*http.Request) bool
 
 	mu      sync.Mutex
-	flights map[string]*flight // by digest
+	flights map[string]*flight       // by digest
+	slots   map[string]chan struct{} // by registry: a slow one must not hold up the others
 
 	// what tests replace
 	sleep  func(context.Context, time.Duration) error
@@ -107,7 +108,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, slots: make(chan struct{}, cfg.Parallel), flights: map[string]*flight{},
+		cfg: cfg, slots: map[string]chan struct{}{}, flights: map[string]*flight{},
 		sleep: sleep, free: freeBytes, at: func(string) {}, note: noteEvery,
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
@@ -115,6 +116,16 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.transports(base)
 	return c, nil
+}
+
+func (c *Client) slotsOf(host string) chan struct{} {
+	host = strings.ToLower(host) // one of Config.Hosts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.slots[host] == nil {
+		c.slots[host] = make(chan struct{}, c.cfg.Parallel)
+	}
+	return c.slots[host]
 }
 
 func (cfg Config) withDefaults() Config {

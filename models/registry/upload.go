@@ -192,11 +192,12 @@ func (u *upload) chunk(ctx context.Context) error {
 	size := min(u.remote.c.cfg.PartBytes, u.blob.Size-u.sent)
 	ctx, watch := u.remote.c.watch(ctx)
 	defer watch.stop()
-	sum := md5.New()
+	// A server may answer before it has read all: then the body is still being read while the next one is sent. They share nothing.
+	from, sum := u.sent, md5.New()
 	body := func() io.Reader {
-		sum.Reset()
-		u.completed.Store(u.sent)
-		return watch.reader(&counter{io.TeeReader(io.NewSectionReader(u.file, u.sent, size), sum), &u.completed})
+		sum = md5.New()
+		u.completed.Store(from)
+		return watch.reader(&counter{io.TeeReader(io.NewSectionReader(u.file, from, size), sum), &u.completed})
 	}
 	resp, err := u.remote.do(ctx, call{
 		method: http.MethodPatch, url: u.location, body: body, length: size,

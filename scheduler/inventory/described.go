@@ -38,6 +38,9 @@ type formGPU struct {
 	Free       units.Bytes `yaml:"free"` // absent: all
 }
 
+// maxFile bounds the file: the parser's time grows with the square of how deep lists lie in each other.
+const maxFile = 16 << 10
+
 // Describe reads a machine from a file.
 func Describe(path string) (*Described, error) {
 	text, err := os.ReadFile(path)
@@ -51,6 +54,9 @@ func Describe(path string) (*Described, error) {
 // with the values is told all at once.
 func ParseDescribed(path string, text []byte) (*Described, error) {
 	const op = "inventory.ParseDescribed"
+	if len(text) > maxFile {
+		return nil, fault.New(fault.Invalid, op, "%s: it has %d bytes, more than the %d KiB that any machine needs", path, len(text), maxFile>>10)
+	}
 	var f form
 	if err := decode(text, &f); err != nil {
 		var at yaml.Error

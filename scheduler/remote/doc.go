@@ -3,6 +3,7 @@
 //	what a server is told to be, and its defaults      config.go
 //	a server: whether it is well, what it offers       server.go
 //	what it lists                                      list.go (OpenAI), list_ollama.go
+//	what is believed of what it says, and kept         bounds.go
 //	one request: sending, time limits, hops            call.go
 //	what its errors mean                               errors.go
 //	an answer that comes in lines                      stream.go

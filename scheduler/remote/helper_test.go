@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,8 @@ const secretKey = "sk-secret-of-the-operator"
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "remote-test-")
-	if err == nil {
+	fuzzing := slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzz=") || arg == "-test.fuzzworker" })
+	if err == nil && !fuzzing { // which needs none, in any of its processes
 		err = buildSluice(dir)
 	}
 	if err != nil {

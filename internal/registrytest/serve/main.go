@@ -1,6 +1,9 @@
 // Command serve runs the CNCF registry on loopback until its standard input closes or a signal ends it, for checks from outside of Go.
 //
-//	serve [-listen 127.0.0.1:0] [-dir FOLDER] [-seed NAME=MODELS-FOLDER:MODEL]…
+//	serve [-listen 127.0.0.1:0] [-dir FOLDER] [-redirect] [-seed NAME=MODELS-FOLDER:MODEL]…
+//
+// With -redirect it sends whoever asks 127.0.0.1 for a blob to localhost, as Ollama's registry sends to its storage: Ollama's client
+// pulls from no registry that does not.
 //
 // It prints "registry http://127.0.0.1:PORT" when it can be used.
 package main
@@ -10,6 +13,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,6 +33,7 @@ func main() {
 func run() error {
 	listen := flag.String("listen", "127.0.0.1:0", "where to listen")
 	dir := flag.String("dir", "", "a folder to keep the registry in; none: a temporary one")
+	redirect := flag.Bool("redirect", false, "send clients to localhost for blobs")
 	var seeds []string
 	flag.Func("seed", "NAME=MODELS-FOLDER:MODEL, a model to put into it; may be given again", func(s string) error {
 		seeds = append(seeds, s)
@@ -39,6 +45,15 @@ func run() error {
 		return err
 	}
 	defer r.Close()
+	if *redirect {
+		r.Add(registrytest.Fault{Do: registrytest.Instead, Path: "/blobs/", Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if name, port, err := net.SplitHostPort(q.Host); err == nil && name != "localhost" {
+				http.Redirect(w, q, "http://"+net.JoinHostPort("localhost", port)+q.URL.RequestURI(), http.StatusTemporaryRedirect)
+				return
+			}
+			r.Handler().ServeHTTP(w, q)
+		})})
+	}
 	for _, seed := range seeds {
 		name, from, ok := strings.Cut(seed, "=")
 		folder, model, ok2 := strings.Cut(from, ":")
