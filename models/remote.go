@@ -1,7 +1,9 @@
 package models
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollama/ollama/api"
@@ -10,7 +12,7 @@ import (
 
 // Told is what a server elsewhere says about a model of its own. Zero fields are not known.
 type Told struct {
-	Digest       string
+	Digest       string // 64 hex digits; else one is made of the name
 	Size         int64 // bytes
 	ModifiedAt   time.Time
 	Details      api.ModelDetails
@@ -23,6 +25,8 @@ type Told struct {
 	EmbeddingLength int
 	BlockCount      int
 }
+
+var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Remote is a model that is not installed here: a server elsewhere runs it. Its Path is "". It can be asked about, not loaded; its
 // Prompt is that of the template which the server told, or of a plain one where it told none, for nobody but a reader's eyes. Invalid
@@ -44,6 +48,9 @@ func Remote(name string, t Told) (*Model, error) {
 			ContextLength: t.ContextLength, EmbeddingLength: t.EmbeddingLength, BlockCount: t.BlockCount,
 			Reranks: slices.Contains(t.Capabilities, "rerank"), Vision: slices.Contains(t.Capabilities, string(model.CapabilityVision)),
 		},
+	}
+	if !hexDigest.MatchString(m.Digest) { // clients cut it to twelve letters, and crash on fewer
+		m.Digest = strings.TrimPrefix(digestOf([]byte("elsewhere\x00"+m.Name+"\x00"+t.Digest)), "sha256:")
 	}
 	if m.config.ModelFormat == "" {
 		m.config.ModelFormat = "remote" // Details would call it a GGUF file

@@ -175,8 +175,7 @@ func (c *Client) remote(t Transfer) (*remote, error) {
 	}
 	if !listed(c.cfg.Hosts, n.Host) {
 		e := fault.New(fault.Denied, op, "the registry %s is not allowed", n.Host)
-		e.Hint = "add it to registries in models.yaml"
-		e.Msg += ": " + e.Hint
+		e.Hint = "add it to registries in sluice.yaml or models.yaml"
 		return nil, e
 	}
 	plain := loopbackHost(n.Host) || listed(c.cfg.Insecure, n.Host)
