@@ -2,108 +2,107 @@ package database
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
-
-	duck "github.com/duckdb/duckdb-go-bindings"
 
 	"sluice/fault"
 	"sluice/sqlguard"
 )
 
-// agrees asks the engine which tables it finds in the approved text and compares with the gate's answer. The two can
-// differ only when one of them is wrong about a name, such as which WITH it means; then nothing runs. It costs about
-// 0.1 ms.
+// agrees asks the engine what it would read for the approved text and compares with the gate's answer. The two can differ
+// only when one of them is wrong about a name, such as which WITH it means; then nothing runs.
 func (s *Source) agrees(ctx context.Context, cat *sqlguard.Catalog, a sqlguard.Approved) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.running.Done()
-	c, err := connect(s.in.db)
+	return s.in.agrees(ctx, cat, a)
+}
+
+func (in *instance) agrees(ctx context.Context, cat *sqlguard.Catalog, a sqlguard.Approved) error {
+	p, err := in.planOf(ctx, a.Bindable())
+	switch {
+	case err != nil:
+		return err
+	case p.failed == "catalog", p.mistaken() && a.Bindable() == a.SQL():
+		return mistake(p, readsView(cat, a))
+	case p.fails():
+		return nil // with the values of its parameters it may bind; if not, running it says why
+	case p.failed != "":
+		f := fault.New(fault.Refused, "database.Approve", "the engine gives no plan of the statement to check")
+		f.Kind, f.Hint, f.Err = "query", "write it in a simpler way", errors.New("database: no plan: "+p.failed)
+		return f
+	}
+	behind, err := in.behindViews(ctx, cat, a)
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "database.Approve", "database %s cannot be reached", s.cfg.Name)
+		return err
 	}
-	defer c.close()
-	defer c.watch(ctx)()
-	found := duck.GetTableNames(c.c, a.SQL(), true)
-	if ctx.Err() != nil {
-		if found.Ptr != nil {
-			duck.DestroyValue(&found)
-		}
-		return fault.Wrap(context.Cause(ctx), fault.Canceled, "database.Approve", "the statement was cancelled")
-	}
-	if found.Ptr == nil {
-		// The text does not bind, and Run says why. Or it has a JOIN with USING or NATURAL, whose columns the engine does not
-		// look up in this mode: for those there is no second opinion, and the gate's own stands alone.
-		return nil
-	}
-	defer duck.DestroyValue(&found)
-	behind := behindViews(c, cat, a)
-	for _, text := range texts(found) {
-		name := splitName(text)
+	for _, found := range p.scans() {
+		table := sqlguard.Relation{Schema: found.schema, Name: found.table}
 		switch {
-		case len(name) == 3 && strings.EqualFold(name[0], cat.Engine) && slices.Contains(a.Relations(), sqlguard.Relation{Schema: name[1], Name: name[2]}):
-		case slices.Contains(behind, text):
+		case found.function == "seq_scan" && found.catalog == cat.Engine && slices.Contains(a.Relations(), table):
+		case slices.Contains(tableFunctions, found.function):
+		case slices.Contains(behind, found):
 		default:
-			return fault.Bug("the engine finds %q in an approved statement, which the gate did not", name)
+			return fault.Bug("the engine reads %q in an approved statement, which the gate did not see", found)
 		}
 	}
 	return nil
 }
 
-// behindViews gives the names that the engine finds when it reads nothing but the statement's views: what the views
-// read themselves, under the names they were made with.
-func behindViews(c *conn, cat *sqlguard.Catalog, a sqlguard.Approved) []string {
-	var out []string
+// mistake is the answer to a statement that the engine cannot bind: a name that it does not find where the gate cannot
+// look, types that do not fit.
+func mistake(p plan, view bool) error {
+	text, _, _ := strings.Cut(p.text, "\n")
+	if view {
+		text = hiddenByView
+	}
+	f := fault.New(fault.Invalid, "database.Approve", "the statement is wrong: %s", strings.TrimSpace(text))
+	f.Kind = "query"
+	if p.near != "" && p.failed != "catalog" && !view { // the catalogue has names that are nobody's business
+		f.Hint = "did you mean " + p.near + "?"
+	}
+	return f
+}
+
+func readsView(cat *sqlguard.Catalog, a sqlguard.Approved) bool {
+	return slices.ContainsFunc(cat.Tables, func(t sqlguard.Table) bool { return t.View && slices.Contains(a.Relations(), t.Relation) })
+}
+
+// tableFunctions are what a plan may read that is no table: the functions that the gate lets into FROM, and what the
+// engine makes of some of them.
+var tableFunctions = []string{"range", "generate_series", "unnest"}
+
+// behindViews gives what the views of the statement read.
+func (in *instance) behindViews(ctx context.Context, cat *sqlguard.Catalog, a sqlguard.Approved) ([]scan, error) {
+	var out []scan
 	for _, t := range cat.Tables {
 		if !t.View || !slices.Contains(a.Relations(), t.Relation) {
 			continue
 		}
-		found := duck.GetTableNames(c.c, "SELECT * FROM "+quoteName(cat.Engine)+"."+quoteName(t.Schema)+"."+quoteName(t.Name), true)
-		if found.Ptr != nil {
-			out = append(out, texts(found)...)
-			duck.DestroyValue(&found)
+		p, err := in.planOf(ctx, "SELECT * FROM "+quoteName(cat.Engine)+"."+quoteName(t.Schema)+"."+quoteName(t.Name))
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, p.scans()...)
 	}
-	return out
+	return out, nil
 }
 
-// texts copies a list of texts out of the engine.
-func texts(list duck.Value) []string {
-	var out []string
-	for i := range duck.GetListSize(list) {
-		v := duck.GetListChild(list, i)
-		out = append(out, duck.GetVarchar(v))
-		duck.DestroyValue(&v)
+// types gives the types of the marked expressions of a text, for the gate.
+func (s *Source) types(ctx context.Context, sql, mark string) (map[string][]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
 	}
-	return out
+	defer s.running.Done()
+	return s.in.types(ctx, sql, mark)
 }
 
-// splitName takes a dotted name apart, with or without quotes around its parts. The engine writes " AS alias" behind
-// some names.
-func splitName(s string) []string {
-	var out []string
-	var part strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case ' ':
-			return append(out, part.String())
-		case '.':
-			out = append(out, part.String())
-			part.Reset()
-		case '"':
-			for i++; i < len(s); i++ {
-				if s[i] == '"' {
-					if i+1 == len(s) || s[i+1] != '"' {
-						break
-					}
-					i++
-				}
-				part.WriteByte(s[i])
-			}
-		default:
-			part.WriteByte(s[i])
-		}
+func (in *instance) types(ctx context.Context, sql, mark string) (map[string][]string, error) {
+	p, err := in.planOf(ctx, sql)
+	if err != nil {
+		return nil, err
 	}
-	return append(out, part.String())
+	return p.marked(mark), nil
 }

@@ -23,7 +23,8 @@ import (
 // UHUGEINT, which are DECIMAL(38,0) in Arrow. It is not an extension: who does not know it reads a decimal.
 const sqlTypeKey = "sluice:sql_type"
 
-// WideInteger says whether a column, DECIMAL(38,0) in Arrow, holds integers: a HUGEINT, such as a sum of integers.
+// WideInteger says whether a column, DECIMAL(38,0) in Arrow, is a HUGEINT of the engine, such as a sum of BIGINT. People
+// see no difference; who compares with another client of DuckDB does.
 func WideInteger(f arrow.Field) bool {
 	_, ok := f.Metadata.GetValue(sqlTypeKey)
 	return ok

@@ -13,7 +13,8 @@
 //	opening, approving, running          source.go
 //	lock-down, one instance a file       instance.go
 //	folders for what outgrows memory     spill.go
-//	the engine's second opinion          agree.go
+//	the engine's second opinion          agree.go, plan.go
+//	statements that passed before        seen.go
 //	the C calls                          engine.go, arrow.go
 //	rows while they stream, cancelling   reader.go
 //	tables, comments, keys               catalog.go

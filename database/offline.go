@@ -14,6 +14,7 @@ import (
 // Offline is the gate against a schema that nobody serves: `sluice gate`.
 type Offline struct {
 	gate *sqlguard.Gate
+	in   *instance         // the schema without rows, locked
 	cat  *sqlguard.Catalog // nil: without a schema no relation resolves
 }
 
@@ -29,16 +30,27 @@ func OfflineGate(ctx context.Context, schemaSQL string) (*Offline, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "database.OfflineGate", "no database in memory")
 	}
-	defer duck.Close(&db)
-	if err := runScripts(ctx, db, translateSchema(schemaSQL)); err != nil {
+	o := &Offline{gate: sqlguard.New(sqlguard.DuckDB, p), in: &instance{db: db}}
+	if err := o.load(ctx, schemaSQL); err != nil {
+		o.Close()
 		return nil, err
 	}
-	cat, err := readCatalog(ctx, &instance{db: db})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "database.OfflineGate", "the schema cannot be read back")
-	}
-	return &Offline{gate: sqlguard.New(sqlguard.DuckDB, p), cat: cat}, nil
+	return o, nil
 }
+
+func (o *Offline) load(ctx context.Context, schemaSQL string) error {
+	if err := runScripts(ctx, o.in.db, append(translateSchema(schemaSQL), "SET lock_configuration = true")); err != nil {
+		return err
+	}
+	var err error
+	if o.cat, err = readCatalog(ctx, o.in); err != nil {
+		return fault.Wrap(err, fault.Internal, "database.OfflineGate", "the schema cannot be read back")
+	}
+	return nil
+}
+
+// Close gives the memory back.
+func (o *Offline) Close() { duck.Close(&o.in.db) }
 
 // Check passes one statement through the gate. grants nil means that every relation may be read; a list is exact, and a
 // name without a schema means main.
@@ -49,7 +61,11 @@ func (o *Offline) Check(ctx context.Context, sql string, profile sqlguard.Profil
 			return slices.Contains(grants, r.Schema+"."+r.Name) || (r.Schema == o.cat.DefaultSchema && slices.Contains(grants, r.Name))
 		}
 	}
-	return o.gate.Check(ctx, sqlguard.Request{SQL: sql, Database: "offline", Profile: profile, Catalog: o.cat, May: may})
+	a, err := o.gate.Check(ctx, sqlguard.Request{SQL: sql, Database: "offline", Profile: profile, Catalog: o.cat, May: may, Types: o.in.types})
+	if err != nil {
+		return sqlguard.Approved{}, err
+	}
+	return a, o.in.agrees(ctx, o.cat, a)
 }
 
 // Catalog is what the schema made.

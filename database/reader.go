@@ -226,6 +226,8 @@ func (r *rows) Err() error {
 	return r.err
 }
 
+const hiddenByView = "the value that failed is not shown, because the statement reads a view"
+
 // runError classifies what the engine said. Its text may hold values of what the statement reads; that is the caller's
 // own to see, except behind a view, which may hide rows and columns.
 func (r *rows) runError(err error) error {
@@ -259,11 +261,17 @@ func (r *rows) runError(err error) error {
 	text, _, _ = strings.Cut(text, "\n")
 	switch {
 	case r.about.view:
-		text = "the value that failed is not shown, because the statement reads a view"
+		text = hiddenByView
 	case r.about.external:
 		text = "the value that failed is not shown, because the statement reads files" // the text may have their paths
 	}
 	f := fault.Wrap(err, fault.Invalid, "database.Run", "the statement failed: %s: %s", class, text)
 	f.Kind = "query"
+	if class == "Conversion Error" && strings.Contains(e.msg, "INT128") && strings.Contains(e.msg, "INT64") {
+		f.Hint = "a sum of INTEGER is a BIGINT; sum(x::BIGINT) has room for 38 digits"
+	}
+	if class == "Conversion Error" && strings.Contains(e.msg, "DECIMAL(3,0)") {
+		f.Hint = "a computed size, as in repeat(x, n) or lpad(x, n, ' '), is at most 999; a number in the statement may be larger"
+	}
 	return f
 }

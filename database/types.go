@@ -7,17 +7,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// ColumnType gives the SQL name of a result column's type: BIGINT, DECIMAL(18,2), TEXT, TIMESTAMPTZ, TEXT[], … An Arrow
-// type that no SQL type stands for is shown by its Arrow name.
+// ColumnType gives the SQL name of a result column's type: BIGINT, DECIMAL(18,2), TEXT, TIMESTAMPTZ, TEXT[], … Integers
+// beyond 64 bits, such as a sum of BIGINT, are DECIMAL(38,0), which is also what COPY writes and an external table reads
+// back. An Arrow type that no SQL type stands for is shown by its Arrow name.
 func ColumnType(f arrow.Field) string {
 	switch extension(f) {
 	case "arrow.uuid":
 		return "UUID"
 	case "arrow.json":
 		return "JSON"
-	}
-	if name, ok := f.Metadata.GetValue(sqlTypeKey); ok {
-		return name
 	}
 	switch t := f.Type.(type) {
 	case arrow.DecimalType:

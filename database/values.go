@@ -111,7 +111,7 @@ func otherValue(arr arrow.Array, i int) any {
 }
 
 // JSONValue gives one value of a column in the form of the REST contract (see jsonValue); the field says what its array
-// does not: UUIDs, JSON and integers beyond 64 bits. Text and JSON point into the batch's memory, which is the engine's: encode or copy them
+// does not: UUIDs and JSON. Text and JSON point into the batch's memory, which is the engine's: encode or copy them
 // before the batch is released or the reader's next one is asked for.
 func JSONValue(f arrow.Field, arr arrow.Array, i int) any {
 	if arr.IsNull(i) {
@@ -127,13 +127,6 @@ func JSONValue(f arrow.Field, arr arrow.Array, i int) any {
 		if a, ok := arr.(*array.String); ok && json.Valid([]byte(a.Value(i))) {
 			return json.RawMessage(a.Value(i))
 		}
-	}
-	if a, ok := arr.(*array.Decimal128); ok && WideInteger(f) {
-		digits := a.Value(i).ToString(0)
-		if v, err := strconv.ParseInt(digits, 10, 64); err == nil {
-			return integer(v)
-		}
-		return digits
 	}
 	return jsonValue(arr, i)
 }

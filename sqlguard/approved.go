@@ -5,9 +5,11 @@ package sqlguard
 type Approved struct {
 	sql       string
 	shown     string
+	bindable  string
 	database  string
 	profile   Profile
 	relations []Relation
+	patterns  []Pattern
 	scans     []Scan
 	explain   bool
 }
@@ -23,8 +25,17 @@ type Scan struct {
 func (a Approved) SQL() string { return a.sql }
 
 // Shown is the text for people and records: the same statement with external tables under their names, where SQL has the
-// paths of their files. It is never executed.
+// paths of their files, and sums as they were written, where SQL may have a cast around them. It is never executed.
 func (a Approved) Shown() string { return a.shown }
+
+// Bindable is SQL for the source to bind before it runs: NULL stands for each parameter, an empty table for each external
+// one, so that no file is opened. It is never executed.
+func (a Approved) Bindable() string {
+	if a.bindable == "" {
+		return a.sql
+	}
+	return a.bindable
+}
 
 // Database is the name of the source that the statement was approved for.
 func (a Approved) Database() string { return a.database }
@@ -37,6 +48,9 @@ func (a Approved) Relations() []Relation { return a.relations }
 
 // Scans lists the external tables that it reads, with the number of files left after pruning.
 func (a Approved) Scans() []Scan { return a.scans }
+
+// Patterns lists what the values of the statement's parameters must be held to before it runs.
+func (a Approved) Patterns() []Pattern { return a.patterns }
 
 // Explain says whether the plan is asked for, not the rows.
 func (a Approved) Explain() bool { return a.explain }

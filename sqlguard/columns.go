@@ -86,8 +86,13 @@ func (w *walker) plainColumn(n node, name string, sc *scope) error {
 		return nil
 	}
 	if slices.Contains(valueFunctions, fold(name)) {
-		if slices.Contains(clocks, fold(name)) {
+		switch {
+		case fold(name) == "current_date":
 			return nil
+		case slices.Contains(clocks, fold(name)) && w.req.Profile != RestrictedRead:
+			return nil
+		case slices.Contains(clocks, fold(name)):
+			return refuse(place(n), kindQuery, restrictedHint, "%s is a clock, which a restricted reader may not read", name)
 		}
 		return refuse(place(n), kindQuery, "if it is a column, write its table's name before it", "%s is not allowed", name)
 	}

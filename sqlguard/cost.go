@@ -14,6 +14,7 @@ import (
 // with LIKE '%a_%a_%b' over 15 s (stopped then), printf('%1000000000d', 1) 2 GB.
 const (
 	maxTextSize = 10_000    // times of repeat, characters of lpad, and such
+	maxComputed = 999       // the same, when the statement computes it from what it reads
 	maxListSize = 1_000_000 // elements of a list that range makes
 	maxGrowth   = 1_000_000 // product of the sizes in a statement, because one call may work on what another made
 	maxWidths   = 1_000     // sum of widths and precisions in a format
@@ -27,18 +28,20 @@ type bound struct {
 	arg   int // from 0; a call without it is not bounded
 	most  int64
 	times bool // what it makes is as many times its other argument; else as large as the number says
+
+	computed bool // a size that the statement computes may be up to maxComputed; else it must be a number
 }
 
 var bounded = map[string]bound{
-	"repeat":             {1, maxTextSize, true},
-	"list_resize":        {1, maxTextSize, true},
-	"array_resize":       {1, maxTextSize, true},
-	"lpad":               {1, maxTextSize, false},
-	"rpad":               {1, maxTextSize, false},
-	"bitstring":          {1, maxTextSize, false},
-	"equi_width_bins":    {2, maxTextSize, false},
-	"approx_top_k":       {1, maxTextSize, false},
-	"reservoir_quantile": {2, maxTextSize, false},
+	"repeat":             {1, maxTextSize, true, true},
+	"list_resize":        {1, maxTextSize, true, true},
+	"array_resize":       {1, maxTextSize, true, true},
+	"lpad":               {1, maxTextSize, false, true},
+	"rpad":               {1, maxTextSize, false, true},
+	"bitstring":          {1, maxTextSize, false, false},
+	"equi_width_bins":    {2, maxTextSize, false, false},
+	"approx_top_k":       {1, maxTextSize, false, false},
+	"reservoir_quantile": {2, maxTextSize, false, false},
 }
 
 // quadratic tells of how many arguments at least must be short: these take time as the product of two lengths, and
@@ -57,6 +60,10 @@ func (w *walker) cost(n node, sc *scope) error {
 	name, args := fold(str(n, "function_name")), list(n, "children")
 	if b, ok := bounded[name]; ok && len(args) > b.arg {
 		size, ok := wholeNumber(args[b.arg])
+		if !ok && b.computed {
+			w.narrows = append(w.narrows, narrowing{call: n, arg: b.arg})
+			return w.grow(n, maxComputed, b.times)
+		}
 		if !ok || size > b.most {
 			hint := "write a number up to " + strconv.FormatInt(b.most, 10) + " there"
 			if name == "repeat" {
@@ -137,6 +144,27 @@ func (w *walker) grown(n node) error {
 	return nil
 }
 
+// narrowing is a computed size that gets a cast.
+type narrowing struct {
+	call node
+	arg  int
+}
+
+// castSizes writes the casts of computed sizes into the tree: a DECIMAL(3,0) ends at 999, and a larger value is an error
+// of the row that has it.
+func (w *walker) castSizes() {
+	for _, x := range w.narrows {
+		args := slices.Clone(list(x.call, "children"))
+		arg, _ := args[x.arg].(node)
+		short := node{"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "child": arg, "try_cast": false,
+			"cast_type": node{"id": "DECIMAL", "type_info": node{"type": "DECIMAL_TYPE_INFO", "width": json.Number("3"), "scale": json.Number("0")}}}
+		args[x.arg] = node{"class": "CAST", "type": "OPERATOR_CAST", "alias": str(arg, "alias"), "child": short, "try_cast": false,
+			"cast_type": node{"id": "INTEGER", "type_info": nil}}
+		arg["alias"] = ""
+		x.call["children"] = args
+	}
+}
+
 // literalSize notes a long literal, which other calls may multiply.
 func (w *walker) literalSize(n node) error {
 	if s, ok := textLiteral(n); ok && len(s) > longText {
@@ -203,15 +231,39 @@ var (
 	figures    = regexp.MustCompile(`\d+`)
 )
 
-// formatSize reads a literal format: the sum of its widths and precisions, and how often it may repeat one argument.
+// formatSize reads a literal format, or those that a CASE chooses from: the largest sum of widths and precisions, and how
+// often one may repeat an argument.
 func formatSize(name string, args []any) (widths, times int64, ok bool) {
 	if len(args) == 0 {
 		return 0, 0, false
 	}
-	text, ok := textLiteral(args[0])
-	if !ok {
-		return 0, 0, false
+	texts, ok := choices(args[0])
+	for _, text := range texts {
+		w, t, read := literalFormat(name, text)
+		widths, times, ok = max(widths, w), max(times, t), ok && read
 	}
+	return widths, times, ok
+}
+
+// choices gives the literals of which one is the value of an expression.
+func choices(v any) ([]string, bool) {
+	if s, ok := textLiteral(v); ok {
+		return []string{s}, true
+	}
+	n, _ := v.(node)
+	if str(n, "class") != "CASE" {
+		return nil, false
+	}
+	out, ok := choices(n["else_expr"])
+	for _, c := range list(n, "case_checks") {
+		check, _ := c.(node)
+		then, literal := choices(check["then_expr"])
+		out, ok = append(out, then...), ok && literal
+	}
+	return out, ok
+}
+
+func literalFormat(name, text string) (widths, times int64, ok bool) {
 	uses := map[string]int64{}
 	var specs []string
 	if name == "printf" {

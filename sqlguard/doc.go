@@ -20,6 +20,7 @@
 //	column names                             columns.go
 //	which functions may be called            functions.go, functions_duckdb.gen.go (generated)
 //	what a call may cost                     cost.go, span.go, pattern.go, fold.go
+//	sums of INTEGER are BIGINT               sums.go
 //	what would show more than a view does    view.go
 //	external tables: pruning, replacing      external.go
 //	deparse, and is it still the same tree   deparse.go

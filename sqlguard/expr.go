@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -23,7 +22,15 @@ type walker struct {
 
 	growth     growth
 	backtracks bool // a pattern takes more than linear time
+	patterns   []Pattern
+	narrows    []narrowing
 	raises     node // the first call of error(…)
+
+	sums  []sumCall         // the calls of sum; after askSums those that get a cast
+	marks map[string]string // of each argument of sum in each query
+	items []node            // what stands in select lists without an alias
+	names []string          // of those of the items that may change
+	empty map[*Table][]any  // the types of an external table's columns
 }
 
 func (w *walker) enter(at int) error {
@@ -100,6 +107,7 @@ func (w *walker) special(class string, n node, sc *scope) error {
 		if err := w.cost(n, sc); err != nil {
 			return err
 		}
+		w.sum(n, sc)
 		if w.raises == nil && fold(str(n, "function_name")) == "error" {
 			w.raises = n
 		}
@@ -113,6 +121,7 @@ func (w *walker) special(class string, n node, sc *scope) error {
 		if err := w.cost(n, sc); err != nil {
 			return err
 		}
+		w.sum(n, sc)
 		if err := w.orders(list(n, "orders"), sc); err != nil {
 			return err
 		}
@@ -125,7 +134,8 @@ func (w *walker) special(class string, n node, sc *scope) error {
 		}
 		return w.value(n["value"], place(n))
 	case "COLLATE":
-		if c := str(n, "collation"); !collationName.MatchString(c) {
+		c := str(n, "collation")
+		if slices.ContainsFunc(strings.Split(c, "."), func(part string) bool { return !duckCollations[fold(part)] }) {
 			return refuse(place(n), kindQuery, "use NOCASE, NOACCENT or a language code", "the collation %q is not allowed", c)
 		}
 	case "CASE":
@@ -152,8 +162,6 @@ func (w *walker) special(class string, n node, sc *scope) error {
 	}
 	return nil
 }
-
-var collationName = regexp.MustCompile(`^[A-Za-z_]+(\.[A-Za-z_]+)*$`)
 
 // orders walks ORDER BY items.
 func (w *walker) orders(l []any, sc *scope) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,28 +146,60 @@ func (w *walker) replaceExternals(ctx context.Context, g *Gate) ([]Scan, error) 
 				files = append(files, f.Path)
 			}
 		}
-		if err := w.replace(ctx, g, u, files); err != nil {
-			return nil, err
+		var types []any
+		if len(files) == 0 {
+			var err error
+			if types, err = w.castTypes(ctx, g, u.table); err != nil {
+				return nil, err
+			}
 		}
+		u.replace(files, types)
 		scans = append(scans, Scan{Relation: u.table.Relation, Opened: len(files), Total: len(all)})
 	}
 	return scans, nil
 }
 
+// emptyExternals puts an empty result of the same columns in the place of each external table, until restore is called.
+func (w *walker) emptyExternals(ctx context.Context, g *Gate) (restore func(), err error) {
+	var undo []func()
+	var empties [][]any
+	for _, u := range w.externals {
+		types, err := w.castTypes(ctx, g, u.table)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			types = make([]any, len(u.table.Columns)) // a type that no cast may name: text binds nearly everywhere
+			for i := range types {
+				types[i] = node{"id": "VARCHAR", "type_info": nil}
+			}
+		}
+		empties = append(empties, types)
+	}
+	for i, u := range w.externals {
+		was := maps.Clone(u.node)
+		undo = append(undo, func() {
+			clear(u.node)
+			maps.Copy(u.node, was)
+		})
+		u.replace(nil, empties[i])
+	}
+	return func() {
+		for _, u := range undo {
+			u()
+		}
+	}, nil
+}
+
 // replace turns the table's node into a subquery with exactly the table's columns, so that what read_parquet adds of
-// its own (filename, row numbers) has no name in the statement. Without files it is an empty result of the same types.
-func (w *walker) replace(ctx context.Context, g *Gate, u *externalUse, files []string) error {
+// its own (filename, row numbers) has no name in the statement. Without files it is an empty result of the given types.
+func (u *externalUse) replace(files []string, types []any) {
 	var items []any
 	from := node{"type": "EMPTY", "alias": "", "sample": nil}
 	var where any
 	if len(files) == 0 {
-		for _, c := range u.table.Columns {
-			typ, err := w.castType(ctx, g, c.Type)
-			if err != nil {
-				return err
-			}
-			cast := node{"class": "CAST", "type": "OPERATOR_CAST", "alias": c.Name, "child": constant("NULL", nil), "cast_type": typ, "try_cast": false}
-			items = append(items, cast)
+		for i, c := range u.table.Columns {
+			items = append(items, node{"class": "CAST", "type": "OPERATOR_CAST", "alias": c.Name, "child": constant("NULL", nil), "cast_type": types[i], "try_cast": false})
 		}
 		where = node{"class": "COMPARISON", "type": "COMPARE_EQUAL", "alias": "", "left": constant("INTEGER", json.Number("1")), "right": constant("INTEGER", json.Number("0"))}
 	} else {
@@ -183,7 +216,6 @@ func (w *walker) replace(ctx context.Context, g *Gate, u *externalUse, files []s
 		"where_clause": where, "group_expressions": []any{}, "group_sets": []any{}, "aggregate_handling": "STANDARD_HANDLING",
 		"having": nil, "sample": nil, "qualify": nil,
 	}}
-	return nil
 }
 
 // scan is read_parquet(files, …). The types of the partition columns are the table's, not guessed from the paths.
@@ -229,19 +261,38 @@ func call(name string, args []any) node {
 		"filter": nil, "order_bys": node{"type": "ORDER_MODIFIER", "orders": []any{}}, "distinct": false, "is_operator": false, "export_state": false}
 }
 
-// castType asks the engine's parser for the tree of a type's name. The name comes from a catalogue, but what it became
-// is checked like a caller's: it must be one type and nothing else.
-func (w *walker) castType(ctx context.Context, g *Gate, name string) (node, error) {
-	stmt, err := g.parse(ctx, "SELECT CAST(NULL AS "+name+")")
+// castTypes asks the engine's parser for the trees of the types of a table's columns. The names come from a catalogue, but
+// what they became is checked like a caller's: each must be one type and nothing else.
+func (w *walker) castTypes(ctx context.Context, g *Gate, t *Table) ([]any, error) {
+	if types, ok := w.empty[t]; ok {
+		return types, nil
+	}
+	var text strings.Builder
+	for i, c := range t.Columns {
+		text.WriteString([]string{"SELECT ", ", "}[min(i, 1)] + "CAST(NULL AS " + c.Type + ")")
+	}
+	stmt, err := g.parse(ctx, text.String())
 	if err != nil {
 		return nil, err
 	}
 	items := list(under(stmt, "node"), "select_list")
-	if len(items) == 1 {
-		cast, _ := items[0].(node)
-		if t := under(cast, "cast_type"); str(cast, "class") == "CAST" && t != nil {
-			return t, w.typ(t, noPlace)
+	if len(items) != len(t.Columns) {
+		return nil, refuse(noPlace, kindQuery, "", "the table %q has a column whose type is none", t.Name)
+	}
+	types := make([]any, len(items))
+	for i, e := range items {
+		cast, _ := e.(node)
+		types[i] = cast["cast_type"]
+		if str(cast, "class") != "CAST" || types[i] == nil {
+			return nil, refuse(noPlace, kindQuery, "", "%q is not a type", t.Columns[i].Type)
+		}
+		if err := w.typ(types[i], noPlace); err != nil {
+			return nil, err
 		}
 	}
-	return nil, refuse(noPlace, kindQuery, "", "%q is not a type", name)
+	if w.empty == nil {
+		w.empty = map[*Table][]any{}
+	}
+	w.empty[t] = types
+	return types, nil
 }

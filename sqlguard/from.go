@@ -2,6 +2,7 @@ package sqlguard
 
 import (
 	"slices"
+	"strconv"
 )
 
 // tableFunctions are the only functions that may stand in FROM. All others read files, settings, the catalogue, or run
@@ -50,7 +51,7 @@ func (w *walker) from(v any, sc *scope, safe bool) error {
 	case "PIVOT":
 		return w.pivot(n, sc)
 	case "SHOW_REF":
-		if w.req.Profile != ReadOnly {
+		if w.req.Profile == CopySource {
 			return refuse(place(n), kindQuery, "copy a SELECT", "DESCRIBE and SUMMARIZE cannot be copied")
 		}
 		if _, err := w.query(n["query"], sc, sc.ctes); err != nil {
@@ -157,7 +158,7 @@ func (w *walker) unknownTable(n node, catalog, schema, name string) error {
 
 func (w *walker) values(n node, sc *scope) error {
 	rows, ok := n["values"].([]any)
-	if !ok {
+	if !ok || len(rows) == 0 {
 		return refuse(place(n), kindQuery, "", "VALUES has a row that the gate cannot read")
 	}
 	for _, r := range rows {
@@ -168,7 +169,11 @@ func (w *walker) values(n node, sc *scope) error {
 			return err
 		}
 	}
-	sc.add(&source{name: str(n, "alias"), cols: columns{open: true}})
+	cols := columns{}
+	for i := range rows[0].([]any) {
+		cols.names = append(cols.names, "col"+strconv.Itoa(i))
+	}
+	sc.add(&source{name: str(n, "alias"), cols: cols})
 	return nil
 }
 
@@ -209,7 +214,11 @@ func (w *walker) tableFunction(n node, sc *scope) error {
 	if alias == "" {
 		alias = name
 	}
-	sc.add(&source{name: alias, cols: columns{names: strs(n, "column_name_alias"), open: true}})
+	cols := columns{names: []string{fold(name)}}
+	if str(n, "with_ordinality") == "WITH_ORDINALITY" {
+		cols.names = append(cols.names, "ordinality")
+	}
+	sc.add(&source{name: alias, cols: cols.renamed(strs(n, "column_name_alias"))})
 	return nil
 }
 
@@ -219,8 +228,15 @@ func (w *walker) pivot(n node, sc *scope) error {
 	if err := w.from(n["source"], inner, false); err != nil {
 		return err
 	}
-	if err := w.each(list(n, "aggregates"), inner); err != nil {
+	aggregates := list(n, "aggregates")
+	if err := w.each(aggregates, inner); err != nil {
 		return err
+	}
+	for _, a := range aggregates {
+		// The text of one among several is part of a column's name; that of a single one is not.
+		if item, _ := a.(node); len(aggregates) > 1 && str(item, "alias") == "" {
+			w.items = append(w.items, item)
+		}
 	}
 	for _, p := range list(n, "pivots") {
 		pv, _ := p.(node)

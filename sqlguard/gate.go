@@ -24,9 +24,10 @@ type Profile int
 
 // The profiles.
 const (
-	NoProfile Profile = iota
-	ReadOnly
-	CopySource
+	NoProfile      Profile = iota
+	ReadOnly               // queries, DESCRIBE, SUMMARIZE, EXPLAIN; functions that compute on their arguments, and clocks
+	CopySource             // queries, with the same functions
+	RestrictedRead         // queries, DESCRIBE, SUMMARIZE; no function that reads anything beside its arguments but CURRENT_DATE
 )
 
 // Parser is the source engine's own parser. It parses one SELECT into the engine's own tree and back; it refuses
@@ -48,6 +49,11 @@ type Request struct {
 	Profile  Profile
 	Catalog  *Catalog
 	May      func(Relation) bool // whether the caller may read it; nil refuses all
+
+	// Types has the source bind a text and tells the types of its marked expressions, CASE WHEN 'mark…' IS NOT NULL THEN x
+	// END, by what stands behind the mark. A text that does not bind has none: running it says why. nil keeps the engine's
+	// own types of sums.
+	Types func(ctx context.Context, sql, mark string) (map[string][]string, error)
 }
 
 // Gate decides which statements may run on sources of one dialect.
@@ -66,7 +72,7 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	switch {
 	case g.dialect != DuckDB:
 		return Approved{}, fault.New(fault.Unimplemented, "sqlguard.Check", "this version has no gate for the dialect %s", g.dialect)
-	case req.Profile != ReadOnly && req.Profile != CopySource:
+	case req.Profile != ReadOnly && req.Profile != CopySource && req.Profile != RestrictedRead:
 		return Approved{}, refuse(noPlace, kindQuery, "", "no profile allows this statement")
 	case req.Catalog == nil || req.Database == "":
 		return Approved{}, fault.Bug("sqlguard: a request without catalogue or database")
@@ -75,8 +81,11 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 		return Approved{}, err
 	}
 	text, explain := stripExplain(req.SQL)
-	if explain && req.Profile != ReadOnly {
+	switch {
+	case explain && req.Profile == CopySource:
 		return Approved{}, refuse(0, kindSyntax, "copy a SELECT", "EXPLAIN cannot be copied")
+	case explain && req.Profile != ReadOnly:
+		return Approved{}, refuse(0, kindQuery, "run it without EXPLAIN", "a restricted reader gets rows, not plans")
 	}
 	stmt, err := g.parse(ctx, text)
 	if err != nil {
@@ -89,24 +98,43 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	if err := w.views(explain); err != nil {
 		return Approved{}, err
 	}
-	shown := ""
-	if len(w.externals) > 0 {
-		if shown, err = g.deparse(ctx, stmt); err != nil {
+	return g.approve(ctx, w, stmt, explain)
+}
+
+// approve writes a statement that may run: as people see it, as the source can bind it beforehand, and as it runs.
+func (g *Gate) approve(ctx context.Context, w *walker, stmt node, explain bool) (Approved, error) {
+	a := Approved{database: w.req.Database, profile: w.req.Profile, relations: w.relations, patterns: w.patterns, explain: explain}
+	mend(stmt)
+	var err error
+	if len(w.externals) > 0 || len(w.sums) > 0 || len(w.narrows) > 0 {
+		if a.shown, err = g.write(ctx, stmt); err != nil {
 			return Approved{}, err
 		}
 	}
-	scans, err := w.replaceExternals(ctx, g)
-	if err != nil {
+	if err := w.findNames(ctx, g); err != nil {
 		return Approved{}, err
 	}
-	sql, err := g.deparse(ctx, stmt)
-	if err != nil {
+	if err := w.askSums(ctx, g, stmt); err != nil {
 		return Approved{}, err
 	}
-	if shown == "" {
-		shown = sql
+	w.setNames(w.sums)
+	w.castSums()
+	w.castSizes()
+	if len(w.externals) > 0 || len(list(stmt, "named_param_map")) > 0 {
+		if a.bindable, err = w.bindable(ctx, g, stmt); err != nil {
+			return Approved{}, err
+		}
 	}
-	return Approved{sql: sql, shown: shown, database: req.Database, profile: req.Profile, relations: w.relations, scans: scans, explain: explain}, nil
+	if a.scans, err = w.replaceExternals(ctx, g); err != nil {
+		return Approved{}, err
+	}
+	if a.sql, err = g.deparse(ctx, stmt); err != nil {
+		return Approved{}, err
+	}
+	if a.shown == "" {
+		a.shown = a.sql
+	}
+	return a, nil
 }
 
 // parse gives the one statement of the text, as the engine's parser has it.
@@ -153,6 +181,9 @@ func notParsed(text string, tree node) error {
 		word := firstWord(text)
 		if word == "" || word == "SELECT" || word == "WITH" || word == "FROM" || word == "VALUES" || word == "(" {
 			return notQuery(at, oneQuery, "only one query that reads may run here, and this is something else or more")
+		}
+		if word == "PIVOT" || word == "UNPIVOT" {
+			return refuse(0, kindQuery, "write FROM (PIVOT t ON c IN ('a', 'b') USING sum(x))", "%s must name its values: ON column IN (…)", word)
 		}
 		return notQuery(0, oneQuery, "%s is not allowed: only queries that read may run here", word)
 	}

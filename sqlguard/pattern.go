@@ -26,11 +26,15 @@ func (w *walker) pattern(n node, p likePattern, v any, sc *scope) error {
 	if literal && p.fast && !strings.Contains(s, "_") {
 		return nil
 	}
-	wild, ok := wildcards(p.wild, v, sc)
+	var params []string
+	wild, ok := wildcards(p.wild, v, sc, &params)
+	if len(params) > 0 {
+		w.patterns = append(w.patterns, Pattern{Params: params, Wild: p.wild, Most: maxWildcards - wild})
+	}
 	switch {
 	case !ok:
 		return refuse(place(n), kindQuery, "use contains(a, b), starts_with(a, b) or regexp_matches(a, b)",
-			"a pattern must be a literal, or literals joined with columns of a table")
+			"a pattern must be a literal or a parameter, or such joined with columns of a table")
 	case wild > maxWildcards:
 		return refuse(place(n), kindQuery, "use regexp_matches, or several patterns with AND", "a pattern with more than %d %s is too slow", maxWildcards, p.wild)
 	case wild == maxWildcards || !literal:
@@ -42,9 +46,30 @@ func (w *walker) pattern(n node, p likePattern, v any, sc *scope) error {
 // joins are the calls that a pattern may be put together with.
 var joins = []string{"||", "concat", "lower", "upper", "trim"}
 
-// wildcards counts those of a pattern's literals. ok is false when the pattern has a part that the statement makes: only
-// what a table holds is no caller's choice.
-func wildcards(wild string, v any, sc *scope) (count int, ok bool) {
+// Pattern is a LIKE or such whose pattern comes with parameters: their values together may have at most so many wildcards.
+type Pattern struct {
+	Params []string // as the statement calls them, a repeated one repeatedly
+	Wild   string
+	Most   int
+}
+
+// Allows looks at the values of a statement's parameters: value gives the text of one, or "" when it is no text. The
+// error is a refusal.
+func (p Pattern) Allows(value func(param string) string) error {
+	count := 0
+	for _, name := range p.Params {
+		count += strings.Count(value(name), p.Wild)
+	}
+	if count > p.Most {
+		return refuse(noPlace, kindQuery, "use regexp_matches, or several patterns with AND",
+			"the pattern of parameter %s has more than %d %s, which is too slow", p.Params[0], p.Most, p.Wild)
+	}
+	return nil
+}
+
+// wildcards counts those of a pattern's literals and notes its parameters. ok is false when the pattern has a part that
+// the statement makes: what a table holds is no caller's choice, and a parameter is looked at when it comes.
+func wildcards(wild string, v any, sc *scope, params *[]string) (count int, ok bool) {
 	if s, ok := textLiteral(v); ok {
 		return strings.Count(s, wild), true
 	}
@@ -54,14 +79,17 @@ func wildcards(wild string, v any, sc *scope) (count int, ok bool) {
 		return 0, true
 	case "COLUMN_REF":
 		return 0, sc.ofTable(strs(n, "column_names"))
+	case "PARAMETER":
+		*params = append(*params, str(n, "identifier"))
+		return 0, true
 	case "CAST":
-		return wildcards(wild, n["child"], sc)
+		return wildcards(wild, n["child"], sc, params)
 	case "FUNCTION":
 		if !slices.Contains(joins, fold(str(n, "function_name"))) {
 			return 0, false
 		}
 		for _, a := range list(n, "children") {
-			c, ok := wildcards(wild, a, sc)
+			c, ok := wildcards(wild, a, sc, params)
 			if !ok {
 				return 0, false
 			}

@@ -1,7 +1,9 @@
 package sqlguard
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 
 	"sluice/fault"
 )
@@ -129,8 +131,11 @@ func (w *walker) selectNode(n node, outer *scope, ctes *cteScope) (columns, erro
 		return columns{}, err
 	}
 	for _, e := range list(n, "select_list") {
-		if item, _ := e.(node); str(item, "alias") != "" {
+		switch item, _ := e.(node); {
+		case str(item, "alias") != "":
 			sc.aliases = append(sc.aliases, str(item, "alias"))
+		case str(item, "class") != "STAR" && str(item, "class") != "COLUMN_REF":
+			w.items = append(w.items, item)
 		}
 	}
 	// Inside the statement a refusal of the caller's select list reads better than one of its WHERE clause, so the
@@ -234,6 +239,9 @@ func (w *walker) sample(v any) error {
 	n, _ := v.(node)
 	if err := fits("SAMPLE", n, sampleShape); err != nil {
 		return err
+	}
+	if seed, _ := n["seed"].(json.Number); w.req.Profile == RestrictedRead && strings.HasPrefix(string(seed), "-") {
+		return refuse(noPlace, kindQuery, "add REPEATABLE (1), or use ORDER BY and LIMIT", "a sample without a seed is random, which a restricted reader may not use")
 	}
 	return w.value(n["sample_size"], noPlace)
 }

@@ -32,7 +32,9 @@ type verdict struct {
 	SQL      string `json:"sql,omitempty"`
 }
 
-var profiles = map[string]sqlguard.Profile{"": sqlguard.ReadOnly, "read_only": sqlguard.ReadOnly, "copy_source": sqlguard.CopySource}
+var profiles = map[string]sqlguard.Profile{
+	"": sqlguard.ReadOnly, "read_only": sqlguard.ReadOnly, "copy_source": sqlguard.CopySource, "restricted_read": sqlguard.RestrictedRead,
+}
 
 func gateCmd() *cobra.Command {
 	var schema string
@@ -41,7 +43,7 @@ func gateCmd() *cobra.Command {
 		Use:   "gate --jsonl [--schema FILE.sql]",
 		Short: "Decide on statements offline: JSON lines in, verdicts out",
 		Long: `Reads lines {"id","sql","dialect","profile","grants"?} and writes lines {"id","verdict","why","position"?,"sql"?}.` + "\n" +
-			"This version has the gate of DuckDB, and the profiles read_only and copy_source; lines of others are errors.",
+			"This version has the gate of DuckDB, and the profiles read_only, restricted_read and copy_source; lines of others are errors.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !lines {
@@ -58,6 +60,7 @@ func gateCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer gate.Close()
 			in := bufio.NewScanner(cmd.InOrStdin())
 			in.Buffer(nil, 64<<20)
 			out := json.NewEncoder(cmd.OutOrStdout())
