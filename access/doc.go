@@ -1,13 +1,18 @@
 // Package access decides what a principal may do. It is pure: no files, no database, no clock.
 //
-// Everything starts from "no". The zero Principal, the zero Role, a role this program does not know and an owner
-// without rights are refused everywhere. A key has an owner, and its rights are what the owner may do, cut down to the
-// key's role and to the key's own lists. There are no grants in this version, so the one owner with rights is the
-// bootstrap user ([BootstrapOwner]), who as admin reads without grants.
+// Everything starts from "no". The zero Principal, the zero Role, a role this program does not know and a user without
+// grants are refused everywhere. A principal is a login or an API key; behind it stand one or two users ([Holder]): who
+// logged in, or the key's owner, and with a key that acts for others the one for whom it does. What it may do is what
+// each of them may, cut down to the key's own lists, under the lowest of all their roles. Grants give data; only a user
+// with the role admin reads without them.
 //
-// The package owns no state. Who the caller is, is read from the store for each request, by others.
+// The package owns no state. Who the caller is and what was granted is read from the store for each request, by others.
 //
-//	roles, their names and order        role.go
-//	what a principal may do             principal.go
-//	paths below a lake's root           path.go
+//	roles, their names and order            role.go
+//	who is calling                          principal.go
+//	what may be granted, and to what it goes grant.go
+//	reading: databases, tables, models      read.go
+//	COPY, external tables, freshness        change.go
+//	users, keys and logins, who manages them account.go
+//	paths below a lake's root               path.go
 package access

@@ -3,18 +3,64 @@ package access
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"sluice/fault"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// now is a moment at which what the principals below have is fresh.
+var now = Moment{Now: noon, FreshFor: 15 * time.Minute}
+
+// admin is the bootstrap key.
 func admin() Principal {
-	return Principal{KeyID: "k1", Owner: BootstrapOwner, Name: "bootstrap", Role: Admin}
+	p := Trusted("k1", Admin)
+	p.ReadAt = noon
+	return p
 }
 
 func with(change func(*Principal)) Principal {
 	p := admin()
 	change(&p)
 	return p
+}
+
+// keyOf is a key with a role, of a user with a role and grants.
+func keyOf(key, user Role, grants ...Grant) Principal {
+	return Principal{KeyID: "key_a", Owner: "ann", Name: "a", Role: key, ReadAt: noon, Holders: []Holder{{User: "ann", Role: user, Grants: grants}}}
+}
+
+// loginOf is a login of a user.
+func loginOf(user Role, grants ...Grant) Principal {
+	return Principal{KeyID: "login_a", Owner: "ann", Name: "ann", Role: user, Login: true, AuthenticatedAt: noon.Add(-time.Minute), ExpiresAt: noon.Add(time.Hour),
+		Holders: []Holder{{User: "ann", Role: user, Grants: grants}}}
+}
+
+func changed(p Principal, change func(*Principal)) Principal {
+	change(&p)
+	return p
+}
+
+var (
+	shop      = Grant{Kind: GrantDatabase, Database: "shop"}
+	erp       = Grant{Kind: GrantDatabase, Database: "erp"}
+	orders    = Grant{Kind: GrantTable, Database: "shop", Table: "orders"}
+	hrPay     = Grant{Kind: GrantTable, Database: "shop", Table: "hr.pay"}
+	writeA    = Grant{Kind: GrantLakeWrite, Connection: "local", Path: "a"}
+	readA     = Grant{Kind: GrantLakeRead, Connection: "local", Path: "a"}
+	agentA    = Grant{Kind: GrantAgentCopy, Connection: "local", Path: "a"}
+	folderA   = Folder{"local", "a/b"}
+	folderAB  = Folder{"local", "ab"}
+	elsewhere = Folder{"other", "a/b"}
+)
+
+func denied(t *testing.T, sentence string, err error) {
+	t.Helper()
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.Denied || e.Kind != "auth" || e.Msg == "" {
+		t.Errorf("%s: not a denial of kind auth: %#v", sentence, err)
+	}
 }
 
 func TestRoles(t *testing.T) {
@@ -46,110 +92,57 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestZeroPrincipalMayDoNothing(t *testing.T) {
-	for sentence, p := range map[string]Principal{
-		"the zero principal":             {},
-		"a role without a key":           {Owner: BootstrapOwner, Role: Admin},
-		"a key without a role":           {KeyID: "k1", Owner: BootstrapOwner},
-		"a key without an owner":         {KeyID: "k1", Role: Admin},
-		"an owner without rights":        {KeyID: "k1", Owner: "bob", Role: Admin},
-		"a role that nobody knows":       {KeyID: "k1", Owner: BootstrapOwner, Role: 99},
-		"a negative role":                {KeyID: "k1", Owner: BootstrapOwner, Role: -1},
-		"everything listed, no key":      {Owner: BootstrapOwner, Role: Admin, Databases: []string{"shop"}, Models: []string{"m"}},
-		"the owner's name in other case": {KeyID: "k1", Owner: "Admin", Role: Admin},
+// TestTheCeiling: the lowest role counts, and a role that is none takes all.
+func TestTheCeiling(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		p    Principal
+		want Role
+	}{
+		"an admin's admin key":                {admin(), Admin},
+		"an admin's read_only key":            {keyOf(ReadOnly, Admin), ReadOnly},
+		"a reader's admin key":                {keyOf(Admin, ReadOnly), ReadOnly},
+		"a reader's login":                    {loginOf(ReadOnly), ReadOnly},
+		"two holders, the second lower":       {with(func(p *Principal) { p.Holders = append(p.Holders, Holder{User: "ann", Role: ReadOnly}) }), ReadOnly},
+		"two holders, the second without":     {with(func(p *Principal) { p.Holders = append(p.Holders, Holder{User: "ann"}) }), NoRole},
+		"two holders, the second is nobody":   {with(func(p *Principal) { p.Holders = append(p.Holders, Holder{Role: Admin}) }), NoRole},
+		"a user's role that nobody knows":     {keyOf(Admin, 99), NoRole},
+		"a key's role that nobody knows":      {keyOf(-1, Admin), NoRole},
+		"no holder":                           {with(func(p *Principal) { p.Holders = nil }), NoRole},
+		"no id":                               {with(func(p *Principal) { p.KeyID = "" }), NoRole},
+		"no owner":                            {with(func(p *Principal) { p.Owner = "" }), NoRole},
+		"the zero principal":                  {Principal{}, NoRole},
+		"trusted, for reading":                {Trusted("eval", ReadOnly), ReadOnly},
+		"trusted without a role is not":       {Trusted("eval", NoRole), NoRole},
+		"trusted without an id is not":        {Trusted("", Admin), NoRole},
+		"a role without a key":                {Principal{Owner: BootstrapOwner, Role: Admin}, NoRole},
+		"the built-in user's name is no pass": {Principal{KeyID: "k1", Owner: BootstrapOwner, Role: Admin}, NoRole},
 	} {
-		if MayDatabase(p, "shop") || MayRead(p, "shop")("main", "orders") || MayModel(p, "m") {
+		if got := row.p.Ceiling(); got != row.want || row.p.Known() != (row.want != NoRole) {
+			t.Errorf("%s: %v, known %v", sentence, got, row.p.Known())
+		}
+	}
+}
+
+func TestWhoHasNothingMayDoNothing(t *testing.T) {
+	for sentence, p := range map[string]Principal{
+		"the zero principal":           {},
+		"a role without a key":         {Owner: BootstrapOwner, Role: Admin},
+		"a key without a role":         with(func(p *Principal) { p.Role = NoRole }),
+		"a key without an owner":       with(func(p *Principal) { p.Owner = "" }),
+		"nobody behind it":             {KeyID: "k1", Owner: BootstrapOwner, Role: Admin, ReadAt: noon},
+		"a holder without a role":      keyOf(Admin, NoRole, shop, writeA, readA),
+		"a holder without a name":      {KeyID: "k1", Owner: "ann", Role: Admin, ReadAt: noon, Holders: []Holder{{Role: Admin}}},
+		"a role that nobody knows":     keyOf(99, Admin),
+		"everything listed, no key":    {Owner: BootstrapOwner, Role: Admin, Databases: []string{"shop"}, Models: []string{"m"}, Own: []Grant{shop}},
+		"a second holder without role": with(func(p *Principal) { p.Holders = append(p.Holders, Holder{User: "bob"}) }),
+	} {
+		if MayQuery(p) == nil || MayDatabase(p, "shop") || MayRead(p, "shop")("main", "orders") || MayModel(p, "m") || MayCollection(p, "c", false) || MaySeeConnection(p, "local") {
 			t.Errorf("%s may read", sentence)
 		}
-		for what, err := range map[string]error{"copy": MayCopy(p), "external": MayExternal(p), "manage": MayManage(p)} {
-			if fault.CodeOf(err) != fault.Denied {
-				t.Errorf("%s: %s gives %v", sentence, what, err)
-			}
-		}
-	}
-}
-
-func TestLists(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		p             Principal
-		db, sch, tab  string
-		wantDB, wantT bool
-	}{
-		"nil lists do not narrow":                  {admin(), "shop", "main", "orders", true, true},
-		"an empty database list allows nothing":    {with(func(p *Principal) { p.Databases = []string{} }), "shop", "main", "orders", false, false},
-		"a listed database":                        {with(func(p *Principal) { p.Databases = []string{"shop"} }), "shop", "main", "orders", true, true},
-		"a database that is not listed":            {with(func(p *Principal) { p.Databases = []string{"shop"} }), "erp", "main", "orders", false, false},
-		"database names are exact":                 {with(func(p *Principal) { p.Databases = []string{"shop"} }), "Shop", "main", "orders", false, false},
-		"an empty table list allows nothing":       {with(func(p *Principal) { p.Tables = []string{} }), "shop", "main", "orders", true, false},
-		"a full table name":                        {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "orders", true, true},
-		"a short name means the default schema":    {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "main", "orders", true, true},
-		"a short name is not of another schema":    {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "hr", "orders", true, false},
-		"a table of the same name elsewhere":       {with(func(p *Principal) { p.Tables = []string{"erp.main.orders"} }), "shop", "main", "orders", true, false},
-		"a table list of a database not listed":    {with(func(p *Principal) { p.Databases, p.Tables = []string{"erp"}, []string{"shop.orders"} }), "shop", "main", "orders", false, false},
-		"a name with a dot matches no entry":       {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main.orders", "x", true, false},
-		"a dotted table is not a qualified one":    {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "main.orders", true, false},
-		"a bare name is no entry":                  {with(func(p *Principal) { p.Tables = []string{"orders"} }), "shop", "main", "orders", true, false},
-		"no schema, no table":                      {admin(), "shop", "", "orders", true, false},
-		"read_only reads":                          {with(func(p *Principal) { p.Role = ReadOnly }), "shop", "main", "orders", true, true},
-		"restricted reads nothing in this version": {with(func(p *Principal) { p.Role = Restricted }), "shop", "main", "orders", false, false},
-		"an agent reads":                           {with(func(p *Principal) { p.Agent = true }), "shop", "main", "orders", true, true},
-		"no database":                              {admin(), "", "main", "orders", false, false},
-	} {
-		if got := MayDatabase(row.p, row.db); got != row.wantDB {
-			t.Errorf("%s: database %v", sentence, got)
-		}
-		if got := MayRead(row.p, row.db)(row.sch, row.tab); got != row.wantT {
-			t.Errorf("%s: table %v", sentence, got)
-		}
-	}
-}
-
-func TestModels(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		p     Principal
-		model string
-		want  bool
-	}{
-		"nil does not narrow":            {admin(), "qwen2.5:7b", true},
-		"an empty list allows nothing":   {with(func(p *Principal) { p.Models = []string{} }), "qwen2.5:7b", false},
-		"a listed model":                 {with(func(p *Principal) { p.Models = []string{"qwen2.5:7b"} }), "qwen2.5:7b", true},
-		"another tag":                    {with(func(p *Principal) { p.Models = []string{"qwen2.5:7b"} }), "qwen2.5:0.5b", false},
-		"no tag means latest":            {with(func(p *Principal) { p.Models = []string{"phi"} }), "phi:latest", true},
-		"a port is not a tag":            {with(func(p *Principal) { p.Models = []string{"host:80/a/phi"} }), "host:80/a/phi:latest", true},
-		"the empty name":                 {admin(), "", false},
-		"an empty entry matches nothing": {with(func(p *Principal) { p.Models = []string{""} }), ":latest", false},
-	} {
-		if got := MayModel(row.p, row.model); got != row.want {
-			t.Errorf("%s: got %v", sentence, got)
-		}
-	}
-}
-
-func TestWhoMayChange(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		p            Principal
-		copy, manage bool
-	}{
-		"an admin key":             {admin(), true, true},
-		"a read_write key":         {with(func(p *Principal) { p.Role = ReadWrite }), false, false},
-		"a read_only key":          {with(func(p *Principal) { p.Role = ReadOnly }), false, false},
-		"an agent's admin key":     {with(func(p *Principal) { p.Agent = true }), false, false},
-		"an agent's writing key":   {with(func(p *Principal) { p.Agent, p.Role = true, ReadWrite }), false, false},
-		"restricted to tables":     {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), false, true},
-		"restricted to no table":   {with(func(p *Principal) { p.Tables = []string{} }), false, true},
-		"narrowed to one database": {with(func(p *Principal) { p.Databases = []string{"shop"} }), false, true},
-	} {
-		for what, got := range map[string]error{"copy": MayCopy(row.p), "external": MayExternal(row.p)} {
-			if (got == nil) != row.copy {
-				t.Errorf("%s: %s gives %v", sentence, what, got)
-			}
-			var e *fault.Error
-			if got != nil && (!errors.As(got, &e) || e.Code != fault.Denied || e.Kind != "auth" || e.Msg == "") {
-				t.Errorf("%s: %s is not a denial of kind auth: %#v", sentence, what, got)
-			}
-		}
-		if got := MayManage(row.p); (got == nil) != row.manage {
-			t.Errorf("%s: manage gives %v", sentence, got)
+		for what, err := range map[string]error{"copy": MayCopy(p, "shop", folderA, now), "copy from": MayCopyFrom(p, "shop", now), "write": MayWriteLake(p, folderA),
+			"external": MayExternal(p, "shop", now), "read": MayReadLake(p, folderA), "manage": MayManage(p), "administer": MayAdminister(p), "keys": MayHaveKeys(p),
+			"agent": MayAgentCopy(p, "shop", folderA, now), "still": StillMayCopy(p, "shop", folderA), "fresh": Fresh(p, now)} {
+			denied(t, sentence+": "+what, err)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func shop(t *testing.T) *watched {
 }
 
 func admin() access.Principal {
-	return access.Principal{KeyID: "k1", Owner: access.BootstrapOwner, Role: access.Admin}
+	return access.Trusted("k1", access.Admin)
 }
 
 func newAgent(t *testing.T, cfg Config) *Agent {

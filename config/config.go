@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,25 +13,27 @@ import (
 
 // Config is every setting of a server. Its YAML form is the contract.
 type Config struct {
-	Listen    string              `yaml:"listen"`   // host:port
-	Home      string              `yaml:"home"`     // folder of everything below that is not set
-	Control   string              `yaml:"control"`  // "sqlite": home/control.db
-	Runner    string              `yaml:"runner"`   // sluice-runner; default: beside the program
-	Backends  string              `yaml:"backends"` // folders of ggml backend libraries (CUDA …), as in PATH; "": those linked in
-	Auth      Auth                `yaml:"auth"`
-	Limits    Limits              `yaml:"limits"`
-	Models    string              `yaml:"models"`  // catalogue, models.yaml; "": the built-in one
-	Folders   []string            `yaml:"folders"` // of GGUF files that are served as they are, without an import
-	Databases map[string]Database `yaml:"databases"`
-	Lake      Lake                `yaml:"lake"`
-	Agent     Agent               `yaml:"agent"`
-	Remotes   []Remote            `yaml:"remotes"`
+	Listen     string              `yaml:"listen"`   // host:port
+	Home       string              `yaml:"home"`     // folder of everything below that is not set
+	Control    string              `yaml:"control"`  // "sqlite": home/control.db
+	Runner     string              `yaml:"runner"`   // sluice-runner; default: beside the program
+	Backends   string              `yaml:"backends"` // folders of ggml backend libraries (CUDA …), as in PATH; "": those linked in
+	Auth       Auth                `yaml:"auth"`
+	Limits     Limits              `yaml:"limits"`
+	Models     string              `yaml:"models"`     // catalogue, models.yaml; "": the built-in one
+	Folders    []string            `yaml:"folders"`    // of GGUF files that are served as they are, without an import
+	Registries map[string]Registry `yaml:"registries"` // by host: may be asked besides those of the catalogue
+	Databases  map[string]Database `yaml:"databases"`
+	Lake       Lake                `yaml:"lake"`
+	Agent      Agent               `yaml:"agent"`
+	Audit      Audit               `yaml:"audit"`
+	Remotes    []Remote            `yaml:"remotes"`
 
-	Engine Engine `yaml:"engine"`
+	Engine   Engine `yaml:"engine"`
+	LogLevel string `yaml:"log"` // debug, info, warn, error
 
 	ModelsDir string   `yaml:"-"` // OLLAMA_MODELS; default home/models
 	AdminKey  string   `yaml:"-"` // SLUICE_ADMIN_KEY: the bootstrap admin key
-	LogLevel  string   `yaml:"-"` // SLUICE_LOG: debug, info, warn, error
 	Origins   []string `yaml:"-"` // OLLAMA_ORIGINS: further origins of browser pages
 }
 
@@ -50,10 +53,13 @@ type Engine struct {
 // maxParallel is what a batch of the engine has room for.
 const maxParallel = 64
 
-// Auth says who may call without a key.
+// Auth says who may call without a key, and when a password is asked for again.
 type Auth struct {
 	OllamaRoutes string `yaml:"ollama_routes"` // "open" (on loopback only) or "key"
 	OpenAdmin    bool   `yaml:"open_admin"`    // pull, create, delete … without a key too
+
+	// FreshFor is for how long a password counts as given just now: COPY, and changes of users, keys and grants, ask for that.
+	FreshFor Duration `yaml:"fresh_for"`
 }
 
 // Limits bound what a request may use.
@@ -93,6 +99,23 @@ type Agent struct {
 	Timeout        Duration `yaml:"timeout"`
 }
 
+// Audit says where the head of the audit ledger is kept, and with which key.
+type Audit struct {
+	Head string `yaml:"head"` // file; default home/ledger.head; relative to home
+	Key  string `yaml:"key"`  // of the head's HMAC; "": the one in home/audit.key, made at the first start
+}
+
+// minAuditKey is the least length of the key, in bytes.
+const minAuditKey = 32
+
+// Registry is a place that models are pulled from and pushed to.
+type Registry struct {
+	Insecure bool   `yaml:"insecure"` // plain HTTP
+	User     string `yaml:"user"`     // with Password; "": nobody
+	Password string `yaml:"password"`
+	Token    string `yaml:"token"` // instead of a user: a bearer that is sent as it is
+}
+
 // Remote is a server elsewhere that runs models for this one.
 type Remote struct {
 	Name   string   `yaml:"name"`
@@ -109,7 +132,7 @@ func defaults(home string) Config {
 		Listen:  "127.0.0.1:11434",
 		Home:    filepath.Join(home, ".sluice"),
 		Control: "sqlite",
-		Auth:    Auth{OllamaRoutes: "open"},
+		Auth:    Auth{OllamaRoutes: "open", FreshFor: Duration(15 * time.Minute)},
 		Limits:  Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
 		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
 		Engine: Engine{
@@ -152,6 +175,7 @@ func (c *Config) fill(userHome string) {
 	for i, folder := range c.Folders {
 		c.Folders[i] = c.below(expandHome(folder, userHome))
 	}
+	c.Audit.Head = c.below(expandHome(cmp.Or(c.Audit.Head, "ledger.head"), userHome))
 	if len(c.Databases) == 0 {
 		c.Databases = map[string]Database{"data": {Kind: "duckdb", Path: "data.duckdb", Implicit: true}}
 	}

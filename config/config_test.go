@@ -91,6 +91,7 @@ lake:
 
 func TestValues(t *testing.T) {
 	c, err := load(t, `
+auth: {fresh_for: 5m}
 limits: {rows: 5, statement_timeout: 90s, body: 1MiB}
 agent: {model: m, approved_models: [m, n], timeout: 2m}
 databases:
@@ -108,6 +109,9 @@ databases:
 	if c.Databases["shop"].Path != "/data/shop.duckdb" {
 		t.Errorf("databases %+v", c.Databases)
 	}
+	if time.Duration(c.Auth.FreshFor) != 5*time.Minute {
+		t.Errorf("auth %+v", c.Auth)
+	}
 	if c.Engine.KeepAlive >= 0 || c.Engine.NumParallel != 0 {
 		t.Errorf("engine %+v", c.Engine)
 	}
@@ -123,7 +127,13 @@ func TestRefusals(t *testing.T) {
 		"a size without sense":                     "limits: {body: 32 elephants}",
 		"a time without unit":                      "limits: {statement_timeout: 60}",
 		"a routes setting that is neither":         "auth: {ollama_routes: closed}",
+		"a password that is never fresh":           "auth: {fresh_for: 0s}",
+		"one that is fresh for ever":               "auth: {fresh_for: 24h}",
 		"a listen address without port":            "listen: localhost",
+		"a registry with a scheme":                 "registries: {'http://a:1': {}}",
+		"a registry with a path":                   "registries: {a/b: {}}",
+		"a registry's user without a password":     "registries: {a: {user: u}}",
+		"a registry's user and token":              "registries: {a: {user: u, password: p, token: t}}",
 	}
 	for name, file := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +146,7 @@ func TestRefusals(t *testing.T) {
 
 func TestWhatIsReadButNotThereIsRefused(t *testing.T) {
 	for _, env := range []map[string]string{
-		{"OLLAMA_NUM_PARALLEL": "-1"}, {"OLLAMA_NUM_PARALLEL": "65"}, {"OLLAMA_GPU_OVERHEAD": "1000"}, {"OLLAMA_KV_CACHE_TYPE": "q3"}, {"OLLAMA_FLASH_ATTENTION": "maybe"},
+		{"OLLAMA_NUM_PARALLEL": "-1"}, {"OLLAMA_NUM_PARALLEL": "65"}, {"OLLAMA_GPU_OVERHEAD": "much"}, {"SLUICE_MEMORY": "half"}, {"OLLAMA_KV_CACHE_TYPE": "q3"}, {"OLLAMA_FLASH_ATTENTION": "maybe"},
 	} {
 		if _, err := load(t, "", env); err == nil {
 			t.Errorf("%v is accepted", env)
@@ -181,14 +191,63 @@ func TestEngineSettings(t *testing.T) {
 
 // A key of the contract that comes later is told apart from a misspelt one.
 func TestKeysOfLaterVersionsAreNamed(t *testing.T) {
-	_, err := load(t, "auth: {fresh_for: 15m}\nlimits: {memory: 8GiB}\ntls: {cert: x}\nlake: {connections: {a: {url: 'file:///x', credentials: {}}}}\n", nil)
+	_, err := load(t, "limits: {requests_per_principal: 8}\ntls: {cert: x}\nlake: {connections: {a: {url: 'file:///x', credentials: {}}}}\n", nil)
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"line 1: auth.fresh_for is not there in this version", "limits.memory is not", "tls is not", "lake.connections.a.credentials is not"} {
+	for _, want := range []string{"line 1: limits.requests_per_principal is not there in this version", "tls is not", "lake.connections.a.credentials is not"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in:\n%v", want, err)
 		}
+	}
+}
+
+func TestMemoryAndModelsElsewhere(t *testing.T) {
+	c, err := load(t, `
+limits: {memory: 8GiB}
+registries:
+  "127.0.0.1:5000": {insecure: true}
+  registry.lan: {user: me, password: "${VLLM_KEY}"}
+folders: [ggufs, /srv/models]
+engine: {gpu_overhead: 512MiB}
+remotes:
+  - {name: vllm-a, kind: openai, url: "http://10.0.0.7:8000", key: "${VLLM_KEY}", models: [big], slots: 16}
+log: debug
+`, map[string]string{"VLLM_KEY": "secret", "OLLAMA_GPU_OVERHEAD": "1GiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Limits.Memory != 8<<30 || c.Engine.GPUOverhead != 1<<30 || c.Engine.MaxLoaded != 0 || c.LogLevel != "debug" {
+		t.Errorf("memory %d, overhead %d, max loaded %d, log %s", c.Limits.Memory, c.Engine.GPUOverhead, c.Engine.MaxLoaded, c.LogLevel)
+	}
+	if want := map[string]Registry{"127.0.0.1:5000": {Insecure: true}, "registry.lan": {User: "me", Password: "secret"}}; !reflect.DeepEqual(c.Registries, want) {
+		t.Errorf("registries %+v", c.Registries)
+	}
+	if want := []string{"/home/u/.sluice/ggufs", "/srv/models"}; !reflect.DeepEqual(c.Folders, want) {
+		t.Errorf("folders %v, want %v", c.Folders, want)
+	}
+	if want := []Remote{{Name: "vllm-a", Kind: "openai", URL: "http://10.0.0.7:8000", Key: "secret", Models: []string{"big"}, Slots: 16}}; !reflect.DeepEqual(c.Remotes, want) {
+		t.Errorf("remotes %+v, want %+v", c.Remotes, want)
+	}
+	c, err = load(t, "", map[string]string{"SLUICE_MEMORY": "3GiB", "SLUICE_FOLDERS": "/a:/b", "SLUICE_MAX_LOADED_MODELS": "2"})
+	if err != nil || c.Limits.Memory != 3<<30 || len(c.Folders) != 2 || c.Engine.MaxLoaded != 2 {
+		t.Errorf("from the variables: %+v, %v", c, err)
+	}
+	_, err = load(t, `
+engine: {max_loaded_models: -1}
+remotes:
+  - {name: "a b", kind: vllm, url: "http://u:hunter2@h", slots: -1}
+  - {name: x, kind: ollama, url: "ftp://h"}
+  - {name: x, kind: ollama, url: "https://h"}
+log: loud
+`, nil)
+	for _, want := range []string{"engine.max_loaded_models", "remotes[0]: name", "remotes[0]: kind", "remotes[0]: url", "remotes[0]: slots", "remotes[1]: url", "remotes[2]: name: x is there twice", `log: "loud"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("missing %q in:\n%v", want, err)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a password is told: %v", err)
 	}
 }
 

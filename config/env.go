@@ -29,6 +29,8 @@ var variables = []variable{
 	{"SLUICE_MODELS", "OLLAMA_MODELS", text(func(c *Config) *string { return &c.ModelsDir })},
 	{"SLUICE_FOLDERS", "", func(c *Config, v string) error { c.Folders = filepath.SplitList(v); return nil }},
 	{"SLUICE_ADMIN_KEY", "", text(func(c *Config) *string { return &c.AdminKey })},
+	{"SLUICE_AUDIT_KEY", "", text(func(c *Config) *string { return &c.Audit.Key })},
+	{"SLUICE_AUDIT_HEAD", "", text(func(c *Config) *string { return &c.Audit.Head })},
 	{"SLUICE_LOG", "", text(func(c *Config) *string { return &c.LogLevel })},
 	{"SLUICE_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE", span(func(c *Config) *units.Seconds { return &c.Engine.KeepAlive })},
 	{"SLUICE_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT", span(func(c *Config) *units.Seconds { return &c.Engine.LoadTimeout })},

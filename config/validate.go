@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // names of databases and connections stand in SQL text, URLs and folders.
@@ -29,6 +30,9 @@ func (c *Config) validate() []error {
 	if r := c.Auth.OllamaRoutes; r != "open" && r != "key" {
 		add("auth.ollama_routes: %q is neither open nor key", r)
 	}
+	if c.Auth.FreshFor <= 0 || time.Duration(c.Auth.FreshFor) > 12*time.Hour {
+		add("auth.fresh_for: must be more than 0 and at most 12h, which is how long a login lasts")
+	}
 	if c.Limits.Rows < 1 {
 		add("limits.rows: must be at least 1")
 	}
@@ -38,6 +42,9 @@ func (c *Config) validate() []error {
 	if c.Limits.StatementTimeout <= 0 {
 		add("limits.statement_timeout: must be more than 0")
 	}
+	if n := len(c.Audit.Key); n > 0 && n < minAuditKey {
+		add("audit.key: it has %d bytes, and needs %d; `openssl rand -hex 32` makes one", n, minAuditKey)
+	}
 	if c.Agent.MaxRows < 1 {
 		add("agent.max_rows: must be at least 1")
 	}
@@ -45,7 +52,7 @@ func (c *Config) validate() []error {
 		add("agent.timeout: must be more than 0")
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
-		add("SLUICE_LOG: %q is none of debug, info, warn, error", c.LogLevel)
+		add("log: %q is none of debug, info, warn, error", c.LogLevel)
 	}
 	for key, n := range map[string]int{"max_queue": c.Engine.MaxQueue, "context_length": c.Engine.ContextLength} {
 		if n < 1 {
@@ -56,6 +63,15 @@ func (c *Config) validate() []error {
 		add("engine.max_loaded_models: must be from 0, which is as many as fit into memory")
 	}
 	problems = append(problems, c.validateRemotes()...)
+	for _, host := range slices.Sorted(maps.Keys(c.Registries)) {
+		r := c.Registries[host]
+		if u, err := url.Parse("http://" + host); err != nil || u.Host != host || u.Hostname() == "" {
+			add("registries: %q is not a host, or host:port", host)
+		}
+		if (r.User == "") != (r.Password == "") || r.User != "" && r.Token != "" {
+			add("registries.%s: it takes a user and their password, or a token, or nothing", host)
+		}
+	}
 	if n := c.Engine.NumParallel; n < 0 || n > maxParallel {
 		add("engine.num_parallel: must be from 0, which is as many as fit well, to %d", maxParallel)
 	}

@@ -47,7 +47,7 @@ func TestWhoMayCopyWhere(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			stmt := statement(row.path)
 			stmt.Query, stmt.Connection = row.query, row.into
-			service, err := New(context.Background(), Config{Journal: l.store, Connections: []Connection{
+			service, err := New(context.Background(), Config{Journal: l.store, Rights: rightsOf(row.who), FreshFor: longFresh, Connections: []Connection{
 				{Name: "dest", URL: "file://" + l.root, WriteAllowlist: []string{"/"}, Managed: []string{"tables/"}},
 				{Name: "closed", URL: "file://" + l.root},
 				{Name: "deep", URL: "file://" + l.root + "2", WriteAllowlist: []string{"/"}, Managed: []string{"a/b"}},

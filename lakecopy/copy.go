@@ -32,6 +32,7 @@ const settleTime = 30 * time.Second
 // job is one run of COPY. The goroutine of Copy owns it.
 type job struct {
 	service   *Service
+	who       access.Principal
 	lake      *lake
 	stmt      sqlguard.Copy
 	path      string // the target, clean
@@ -65,7 +66,7 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 	if !validID(id) {
 		return Result{}, fault.Bug("lakecopy: %q is no id", id)
 	}
-	j := &job{service: s, lake: lake, stmt: stmt, path: target, run: store.Run{
+	j := &job{service: s, who: who, lake: lake, stmt: stmt, path: target, run: store.Run{
 		ID: id, JobID: id, // this version has no queue: a COPY is a job of one run
 		Principal: who.KeyID, Owner: who.Owner, Database: src.Name(), Statement: text,
 		Connection: lake.Name, Path: target, State: store.Running, StartedAt: s.now(),
@@ -85,14 +86,15 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 
 // admit checks who may copy where, before the query is even looked at.
 func (s *Service) admit(who access.Principal, src Source, stmt sqlguard.Copy) (*lake, string, error) {
-	if err := access.MayCopy(who); err != nil {
+	if err := access.MayCopyFrom(who, src.Name(), s.moment()); err != nil {
 		return nil, "", err
-	}
-	if !access.MayDatabase(who, src.Name()) {
-		return nil, "", fail(KindAuth, "this key may not copy from database %s", src.Name())
 	}
 	target, err := access.Path(stmt.Path)
 	if err != nil {
+		return nil, "", err
+	}
+	// Before the connection is looked for: whoever has no grant there does not learn whether it exists.
+	if err := access.MayWriteLake(who, access.Folder{Connection: stmt.Connection, Path: target}); err != nil {
 		return nil, "", err
 	}
 	lake, err := s.lake(stmt.Connection)

@@ -18,14 +18,15 @@ import (
 // the files, with the types declared. Errors are *fault.Error: Denied for who may not, Conflict for a name that is taken,
 // and otherwise with a kind as for COPY.
 func (s *Service) CreateExternal(ctx context.Context, who access.Principal, src Source, stmt sqlguard.CreateExternal) error {
-	if err := access.MayExternal(who); err != nil {
+	if err := access.MayExternal(who, src.Name(), s.moment()); err != nil {
 		return err
-	}
-	if !access.MayDatabase(who, src.Name()) {
-		return fail(KindAuth, "this key may not make tables in database %s", src.Name())
 	}
 	location, err := access.Path(stmt.Location)
 	if err != nil {
+		return err
+	}
+	// Before the connection is looked for: whoever has no grant there does not learn whether it exists.
+	if err := access.MayReadLake(who, access.Folder{Connection: stmt.Connection, Path: location}); err != nil {
 		return err
 	}
 	lake, err := s.lake(stmt.Connection)
@@ -49,7 +50,7 @@ func (s *Service) CreateExternal(ctx context.Context, who access.Principal, src 
 	}
 	table := store.External{
 		Database: src.Name(), Schema: catalog.DefaultSchema, Name: stmt.Name, Connection: lake.Name, Location: location,
-		CreatedBy: who.KeyID, CreatedAt: s.now(),
+		CreatedBy: who.KeyID, Owner: who.Owner, CreatedAt: s.now(),
 	}
 	if table.Columns, table.PartitionBy, err = describe(lake.dir, location, stmt); err != nil {
 		return err
@@ -59,17 +60,31 @@ func (s *Service) CreateExternal(ctx context.Context, who access.Principal, src 
 
 // DropExternal removes an external table; its files stay.
 func (s *Service) DropExternal(ctx context.Context, who access.Principal, database string, stmt sqlguard.DropExternal) error {
-	if err := access.MayExternal(who); err != nil {
+	if err := access.MayExternal(who, database, s.moment()); err != nil {
 		return err
 	}
-	if !access.MayDatabase(who, database) {
-		return fail(KindAuth, "this key may not drop tables of database %s", database)
+	if err := s.mayDrop(ctx, who, database, stmt.Name); err != nil {
+		return err
 	}
 	gone, err := s.journal.DeleteExternal(ctx, database, stmt.Name)
 	if err != nil || gone || stmt.IfExists {
 		return err
 	}
 	return fault.New(fault.NotFound, "lakecopy.DropExternal", "there is no external table %s in %s", stmt.Name, database)
+}
+
+// mayDrop refuses who may not read the table's folder. A table that is not there is not refused here.
+func (s *Service) mayDrop(ctx context.Context, who access.Principal, database, name string) error {
+	tables, err := s.journal.Externals(ctx, database)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if strings.EqualFold(table.Name, name) {
+			return access.MayReadLake(who, access.Folder{Connection: table.Connection, Path: table.Location})
+		}
+	}
+	return nil
 }
 
 // describe finds the columns of a table on a folder.

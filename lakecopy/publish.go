@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sluice/access"
 	"sluice/fault"
 	"sluice/sqlguard"
 	"sluice/store"
@@ -26,6 +27,9 @@ func (j *job) publish(ctx context.Context) error {
 	}
 	defer release()
 	if err := j.prepare(); err != nil {
+		return err
+	}
+	if err := j.still(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -48,6 +52,24 @@ func (j *job) publish(ctx context.Context) error {
 		return j.uncommitted(ctx, made, err)
 	}
 	return j.clean(ctx)
+}
+
+// still asks again for the right to publish: a COPY may take long, and meanwhile its key may have been deleted or its
+// grant taken away. Only freshness is not asked for again.
+func (j *job) still(ctx context.Context) error {
+	if j.service.rights == nil {
+		return fail(KindAuth, "nobody has the right to publish files: this server knows no rights")
+	}
+	now, err := j.service.rights.Again(ctx, j.who)
+	switch {
+	case ctx.Err() != nil:
+		return canceled(ctx)
+	case fault.CodeOf(err) == fault.Unauthenticated:
+		return fail(KindAuth, "the key or login of this COPY is not valid any more; nothing was published")
+	case err != nil:
+		return fmt.Errorf("lakecopy: ask again who may publish: %w", err)
+	}
+	return access.StillMayCopy(now, j.run.Database, access.Folder{Connection: j.lake.Name, Path: j.path})
 }
 
 // prepare decides, under the lock, what is published and what is replaced.

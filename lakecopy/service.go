@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"sluice/access"
 	"sluice/fault"
 	"sluice/sqlguard"
 	"sluice/store"
@@ -34,6 +35,14 @@ type Journal interface {
 	Externals(ctx context.Context, database string) ([]store.External, error)
 }
 
+// Rights tells who may do what now, however long ago it was asked before; *store.Accounts is one.
+type Rights interface {
+	// OfUser gives what a user may do. An error with code NotFound is a user who is not there, or is disabled.
+	OfUser(ctx context.Context, name string) (access.Principal, error)
+	// Again gives what a principal may do now. An error with code Unauthenticated is one that is not valid any more.
+	Again(ctx context.Context, who access.Principal) (access.Principal, error)
+}
+
 // Run is one attempt of a COPY.
 type Run = store.Run
 
@@ -44,6 +53,8 @@ type ExternalTable = store.External
 type Config struct {
 	Connections []Connection
 	Journal     Journal
+	Rights      Rights           // nil: nobody has any, so that no external table can be read
+	FreshFor    time.Duration    // for how long a password counts as given just now; 0: never
 	Now         func() time.Time // default time.Now
 	NewID       func() string    // 26-character sortable ids; default random ULIDs
 }
@@ -53,6 +64,8 @@ type Service struct {
 	connections []Connection
 	lakes       map[string]*lake
 	journal     Journal
+	rights      Rights
+	freshFor    time.Duration
 	now         func() time.Time
 	newID       func() string
 	locks       *locks
@@ -79,6 +92,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 func open(ctx context.Context, cfg Config, openDir func(string) (folder, error)) (*Service, error) {
 	s := &Service{
 		connections: slices.Clone(cfg.Connections), lakes: map[string]*lake{}, journal: cfg.Journal, now: cfg.Now, newID: cfg.NewID,
+		rights: cfg.Rights, freshFor: cfg.FreshFor,
 		locks: newLocks(), runs: newRuns(), patience: settleTime, mem: memory.DefaultAllocator, holdBytes: holdBytes,
 	}
 	if s.now == nil {
@@ -148,6 +162,11 @@ func (s *Service) lake(name string) (*lake, error) {
 		return nil, fail(KindOption, "there is no connection %s", name)
 	}
 	return found, found.closed
+}
+
+// moment is now, for what access asks.
+func (s *Service) moment() access.Moment {
+	return access.Moment{Now: s.now(), FreshFor: s.freshFor}
 }
 
 // Runs lists runs, newest first, limit at most.

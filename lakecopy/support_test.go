@@ -210,7 +210,7 @@ func newCrashLab(t *testing.T) *crashLab {
 	t.Cleanup(func() { journal.Close() })
 	return &crashLab{
 		t: t, root: t.TempDir(), store: journal, now: time.Now(),
-		who: access.Principal{KeyID: "k1", Owner: access.BootstrapOwner, Role: access.Admin},
+		who: trusted(),
 	}
 }
 
@@ -221,7 +221,7 @@ func (l *crashLab) start(s *steps) *Service {
 	s.failAt = 0
 	service, err := open(l.t.Context(), Config{
 		Connections: []Connection{{Name: "dest", URL: "file://" + l.root, WriteAllowlist: []string{"/"}}},
-		Journal:     faultyJournal{l.store, s}, Now: func() time.Time { return l.now },
+		Journal:     faultyJournal{l.store, s}, Rights: rightsOf(l.who), FreshFor: longFresh, Now: func() time.Time { return l.now },
 	}, func(dir string) (folder, error) {
 		real, err := openFolder(dir)
 		return faultyFolder{real, s}, err

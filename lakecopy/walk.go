@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sluice/access"
 	"sluice/fault"
 	"sluice/sqlguard"
 	"sluice/store"
@@ -13,22 +14,45 @@ import (
 
 // Tables gives the external tables of a database. It makes Service a database.Externals. It touches no folder: the files
 // are listed when a statement names the table, so that a folder which cannot be read, or a publication in progress, is
-// no other statement's trouble. A table whose connection is no longer in the settings, or whose folder became managed, is
-// left out as if it did not exist.
+// no other statement's trouble. A table whose connection is no longer in the settings, whose folder became managed, or whose
+// creator may not read that folder any more, is left out as if it did not exist.
 func (s *Service) Tables(ctx context.Context, database string) ([]sqlguard.Table, error) {
 	externals, err := s.journal.Externals(ctx, database)
 	if err != nil {
 		return nil, err
 	}
 	var tables []sqlguard.Table
+	creators := map[string]access.Principal{}
 	for _, e := range externals {
 		lake := s.lakes[e.Connection]
 		if lake == nil || lake.dir == nil || lake.unmanaged(e.Location) != nil {
 			continue
 		}
+		creator, known := creators[e.Owner]
+		if !known {
+			if creator, err = s.ofUser(ctx, e.Owner); err != nil {
+				return nil, err
+			}
+			creators[e.Owner] = creator
+		}
+		if access.MayReadLake(creator, access.Folder{Connection: e.Connection, Path: e.Location}) != nil {
+			continue
+		}
 		tables = append(tables, s.table(lake, e))
 	}
 	return tables, nil
+}
+
+// ofUser gives what a user may do now: nothing when he is not there any more.
+func (s *Service) ofUser(ctx context.Context, name string) (access.Principal, error) {
+	if s.rights == nil {
+		return access.Principal{}, nil
+	}
+	who, err := s.rights.OfUser(ctx, name)
+	if fault.CodeOf(err) == fault.NotFound {
+		return access.Principal{}, nil
+	}
+	return who, err
 }
 
 func (s *Service) table(lake *lake, e store.External) sqlguard.Table {

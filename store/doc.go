@@ -1,5 +1,5 @@
-// Package store is the control store: what Sluice itself remembers, in one SQLite file. Keys (their hashes only), runs
-// of COPY TO LAKE, external tables, and what the agent was asked. It never holds rows of a source.
+// Package store is the control store: what Sluice itself remembers, in one SQLite file. Users, logins and keys (hashes
+// only), grants, runs of COPY TO LAKE, external tables, what the agent was asked, and the audit ledger. It never holds rows of a source.
 //
 // One connection writes, a few read (WAL), so readers never wait for a writer. A commit is on the disk when a method
 // returns (synchronous=FULL): lakecopy relies on that when it publishes files. The file is the one owner of the state;
@@ -9,9 +9,19 @@
 // wrote); everything else is Internal.
 //
 //	opening, pragmas, migrations, versions  store.go, migrations/
+//	who somebody is, what they may          accounts.go
+//	users                                   user.go
+//	passwords, argon2id                     password.go
+//	logins, their tokens                    login.go
 //	API keys and their secrets              key.go
+//	grants                                  grant.go
 //	runs of COPY                            run.go
 //	external tables                         external.go
 //	the agent's record                      ask.go
+//	the audit ledger: append, open          ledger.go
+//	an entry, the bytes that are hashed     ledger_entry.go
+//	the head outside the store, its key     ledger_head.go
+//	the walk through it, what it may find   ledger_verify.go, ledger_rows.go (reading rows fast)
+//	listing entries                         ledger_list.go
 //	the SQL itself                          query.sql, from which sqlc v1.30.0 writes db/ (sqlc.yaml)
 package store

@@ -26,7 +26,8 @@ type External struct {
 	Location    string
 	Columns     []Column // declared, or as found in a file when created; without the partition columns
 	PartitionBy []Column
-	CreatedBy   string // key id
+	CreatedBy   string // id of the key or login
+	Owner       string // the user who made it: while he may not read the folder, nobody reads the table
 	CreatedAt   time.Time
 }
 
@@ -40,6 +41,7 @@ func (s *Store) InsertExternal(ctx context.Context, e External) error {
 	err = s.writer.InsertExternal(ctx, db.InsertExternalParams{
 		Database: e.Database, Schema: e.Schema, Name: e.Name, Connection: e.Connection, Location: e.Location,
 		Columns: string(columns), PartitionBy: string(partitions), CreatedBy: e.CreatedBy, CreatedAt: micros(e.CreatedAt),
+		Owner: e.Owner,
 	})
 	if conflict(err) {
 		return fault.New(fault.Conflict, "store.InsertExternal", "a table of the name %s exists already", e.Name)
@@ -65,7 +67,7 @@ func (s *Store) Externals(ctx context.Context, database string) ([]External, err
 func external(row db.ExternalTable) (External, error) {
 	e := External{
 		Database: row.Database, Schema: row.Schema, Name: row.Name, Connection: row.Connection, Location: row.Location,
-		CreatedBy: row.CreatedBy, CreatedAt: moment(row.CreatedAt),
+		CreatedBy: row.CreatedBy, Owner: row.Owner, CreatedAt: moment(row.CreatedAt),
 	}
 	err := errors.Join(json.Unmarshal([]byte(row.Columns), &e.Columns), json.Unmarshal([]byte(row.PartitionBy), &e.PartitionBy))
 	if err != nil {

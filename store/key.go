@@ -17,36 +17,19 @@ import (
 
 // Key is an API key as stored: only the hash of its secret.
 type Key struct {
-	ID        string
-	Hash      []byte // HashSecret of the whole secret text
-	Owner     string
-	Name      string
-	Role      string
-	Agent     bool
-	Databases []string // nil: not narrowed
-	Tables    []string
-	Models    []string
-	CreatedAt time.Time
-}
-
-// Principal is the caller that a key makes. A role that nobody knows gives a principal that may do nothing.
-func (k Key) Principal() access.Principal {
-	role, err := access.ParseRole(k.Role)
-	if err != nil {
-		role = access.NoRole
-	}
-	return access.Principal{
-		KeyID: k.ID, Owner: k.Owner, Name: k.Name, Role: role, Agent: k.Agent,
-		Databases: k.Databases, Tables: k.Tables, Models: k.Models,
-	}
+	access.Key
+	Hash []byte // HashSecret of the whole secret text
 }
 
 // NewSecret makes the secret of a key, "slc_" and 43 characters that hold 256 random bits, and its hash. The secret is
 // shown once and stored nowhere.
-func NewSecret() (secret string, hash []byte) {
+func NewSecret() (secret string, hash []byte) { return newSecret("slc_") }
+
+// newSecret makes the secret of a key or the token of a login, which begin differently.
+func newSecret(prefix string) (secret string, hash []byte) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails: crypto/rand ends the program instead
-	secret = "slc_" + base64.RawURLEncoding.EncodeToString(random)
+	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
 	return secret, HashSecret(secret)
 }
 
@@ -59,15 +42,17 @@ func HashSecret(secret string) []byte {
 
 // InsertKey stores a key. A second key with the same id or secret is a Conflict.
 func (s *Store) InsertKey(ctx context.Context, k Key) error {
-	if len(k.Hash) != sha256.Size || k.ID == "" || k.Owner == "" {
-		return fault.Bug("store: a key without id, owner or hash")
+	return insertKey(ctx, s.writer, k)
+}
+
+func insertKey(ctx context.Context, q *db.Queries, k Key) error {
+	if len(k.Hash) != sha256.Size || k.ID == "" || k.Owner == "" || !k.Role.AtLeast(access.Restricted) {
+		return fault.Bug("store: a key without id, owner, role or hash")
 	}
-	if _, err := access.ParseRole(k.Role); err != nil {
-		return err
-	}
-	err := s.writer.InsertKey(ctx, db.InsertKeyParams{
-		ID: k.ID, Hash: k.Hash, Owner: k.Owner, Name: k.Name, Role: k.Role, Agent: bit(k.Agent),
+	err := q.InsertKey(ctx, db.InsertKeyParams{
+		ID: k.ID, Hash: k.Hash, Owner: k.Owner, Name: k.Name, Role: k.Role.String(), Agent: bit(k.Agent),
 		Databases: packed(k.Databases), Tables: packed(k.Tables), Models: packed(k.Models), CreatedAt: micros(k.CreatedAt),
+		ActsFor: k.ActsFor, ExpiresAt: orNull(k.ExpiresAt),
 	})
 	if conflict(err) {
 		return fault.New(fault.Conflict, "store.InsertKey", "such a key exists already")
@@ -77,14 +62,24 @@ func (s *Store) InsertKey(ctx context.Context, k Key) error {
 
 // KeyByHash finds a key by HashSecret of what a caller sent. No such key is NotFound.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	row, err := s.reader.KeyByHash(ctx, hash)
+	return keyByHash(ctx, s.reader, hash)
+}
+
+func keyByHash(ctx context.Context, q *db.Queries, hash []byte) (Key, error) {
+	row, err := q.KeyByHash(ctx, hash)
+	return found(row, err, key, "no such key")
+}
+
+// found reads a row, or says with code NotFound that there is none.
+func found[Row, T any](row Row, err error, read func(Row) (T, error), missing string) (T, error) {
+	var none T
 	if errors.Is(err, sql.ErrNoRows) {
-		return Key{}, fault.New(fault.NotFound, "store.KeyByHash", "no such key")
+		return none, fault.New(fault.NotFound, "store", "%s", missing)
 	}
 	if err != nil {
-		return Key{}, wrap("find a key", err)
+		return none, wrap("find a row", err)
 	}
-	return key(row)
+	return read(row)
 }
 
 // Keys lists all keys, oldest first.
@@ -96,10 +91,14 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return each(rows, key)
 }
 
-// DeleteKey removes a key; false when there was none.
-func (s *Store) DeleteKey(ctx context.Context, id string) (bool, error) {
-	n, err := s.writer.DeleteKey(ctx, id)
-	return n > 0, wrap("delete a key", err)
+// DeleteKey removes a key and what was granted to it; false when there was none.
+func (s *Store) DeleteKey(ctx context.Context, id string) (gone bool, err error) {
+	err = s.change(ctx, func(q *db.Queries) error {
+		n, err := q.DeleteKey(ctx, id)
+		gone = n > 0
+		return errors.Join(err, q.DeleteGrantsOf(ctx, id))
+	})
+	return gone && err == nil, wrap("delete a key", err)
 }
 
 // CountKeys counts the keys, so that the first start can make the bootstrap key.
@@ -108,11 +107,12 @@ func (s *Store) CountKeys(ctx context.Context) (int, error) {
 	return int(n), wrap("count keys", err)
 }
 
+// key reads a row. A role that nobody knows gives a key that may do nothing.
 func key(row db.ApiKey) (Key, error) {
-	k := Key{
-		ID: row.ID, Hash: row.Hash, Owner: row.Owner, Name: row.Name, Role: row.Role, Agent: row.Agent != 0,
-		CreatedAt: moment(row.CreatedAt),
-	}
+	k := Key{Hash: row.Hash, Key: access.Key{
+		ID: row.ID, Owner: row.Owner, Name: row.Name, Role: role(row.Role), Agent: row.Agent != 0, ActsFor: row.ActsFor,
+		ExpiresAt: orZero(row.ExpiresAt), LastUsed: orZero(row.LastUsed), CreatedAt: moment(row.CreatedAt),
+	}}
 	var errs [3]error
 	k.Databases, errs[0] = unpacked(row.Databases)
 	k.Tables, errs[1] = unpacked(row.Tables)
@@ -133,6 +133,24 @@ func each[From, To any](rows []From, read func(From) (To, error)) ([]To, error) 
 		out = append(out, item)
 	}
 	return out, nil
+}
+
+func role(name string) access.Role {
+	known, err := access.ParseRole(name)
+	if err != nil {
+		return access.NoRole
+	}
+	return known
+}
+
+// orNull keeps the zero time as NULL.
+func orNull(t time.Time) sql.NullInt64 { return sql.NullInt64{Int64: micros(t), Valid: !t.IsZero()} }
+
+func orZero(us sql.NullInt64) time.Time {
+	if !us.Valid {
+		return time.Time{}
+	}
+	return moment(us.Int64)
 }
 
 func bit(b bool) int64 {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -53,7 +52,7 @@ func (s *Store) InsertRun(ctx context.Context, r Run) error {
 	return wrap("insert a run", s.writer.InsertRun(ctx, db.InsertRunParams{
 		ID: r.ID, JobID: r.JobID, Principal: r.Principal, Owner: r.Owner, Database: r.Database, Statement: r.Statement,
 		Connection: r.Connection, Path: r.Path, State: string(r.State), Kind: r.Kind, Error: r.Error, Rows: r.Rows,
-		Files: r.Files, Bytes: r.Bytes, Partitions: r.Partitions, StartedAt: micros(r.StartedAt), EndedAt: ended(r.EndedAt),
+		Files: r.Files, Bytes: r.Bytes, Partitions: r.Partitions, StartedAt: micros(r.StartedAt), EndedAt: orNull(r.EndedAt),
 		Added: packed(r.Added), Replaced: packed(r.Replaced),
 	}))
 }
@@ -62,7 +61,7 @@ func (s *Store) InsertRun(ctx context.Context, r Run) error {
 func (s *Store) UpdateRun(ctx context.Context, r Run) error {
 	n, err := s.writer.UpdateRun(ctx, db.UpdateRunParams{
 		State: string(r.State), Kind: r.Kind, Error: r.Error, Rows: r.Rows, Files: r.Files, Bytes: r.Bytes,
-		Partitions: r.Partitions, EndedAt: ended(r.EndedAt), Added: packed(r.Added), Replaced: packed(r.Replaced), ID: r.ID,
+		Partitions: r.Partitions, EndedAt: orNull(r.EndedAt), Added: packed(r.Added), Replaced: packed(r.Replaced), ID: r.ID,
 	})
 	if err == nil && n == 0 {
 		return fault.Bug("store: run %s was never inserted", r.ID)
@@ -95,9 +94,7 @@ func run(row db.LakeRun) (Run, error) {
 		Error: row.Error, Rows: row.Rows, Files: row.Files, Bytes: row.Bytes, Partitions: row.Partitions,
 		StartedAt: moment(row.StartedAt),
 	}
-	if row.EndedAt.Valid {
-		r.EndedAt = moment(row.EndedAt.Int64)
-	}
+	r.EndedAt = orZero(row.EndedAt)
 	var errs [2]error
 	r.Added, errs[0] = unpacked(row.Added)
 	r.Replaced, errs[1] = unpacked(row.Replaced)
@@ -105,8 +102,4 @@ func run(row db.LakeRun) (Run, error) {
 		return Run{}, fmt.Errorf("store: run %s is damaged: %w", row.ID, err)
 	}
 	return r, nil
-}
-
-func ended(t time.Time) sql.NullInt64 {
-	return sql.NullInt64{Int64: micros(t), Valid: !t.IsZero()}
 }

@@ -26,6 +26,7 @@ var migrations embed.FS
 
 // Store is the control store on SQLite. Its methods may be called from many goroutines.
 type Store struct {
+	path           string // absolute
 	write, read    *sql.DB
 	writer, reader *db.Queries
 }
@@ -40,7 +41,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	s := &Store{}
+	s := &Store{path: path}
 	if s.write, err = open(path, "immediate", 1); err != nil {
 		return nil, err
 	}
@@ -100,6 +101,27 @@ func migrate(ctx context.Context, pool *sql.DB) error {
 		return fmt.Errorf("store: migrate: %w", err)
 	}
 	return nil
+}
+
+// change does several writes as one. It is on the disk when change returns nil.
+func (s *Store) change(ctx context.Context, do func(*db.Queries) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(s.writer.WithTx(tx)); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// look does several reads on one state of the store.
+func (s *Store) look(ctx context.Context, do func(*db.Queries) error) error {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return wrap("begin to read", err)
+	}
+	return errors.Join(do(s.reader.WithTx(tx)), tx.Rollback())
 }
 
 // Close closes it. Calls after that fail.

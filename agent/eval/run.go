@@ -39,7 +39,7 @@ type Line struct {
 
 // asker is who asks in a run: the person who started it, on files of their own. Read-only, since that is all that an
 // ask may ever do.
-var asker = access.Principal{KeyID: "eval", Owner: access.BootstrapOwner, Name: "sluice eval", Role: access.ReadOnly}
+var asker = access.Trusted("sluice eval", access.ReadOnly)
 
 // Run asks every question of the set and judges the answers. The report holds the verdicts so far also when err is not nil.
 func Run(ctx context.Context, cfg Config) (report Report, err error) {

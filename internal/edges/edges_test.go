@@ -50,6 +50,7 @@ var rooms = map[string][]string{
 	"internal/archlist":     {},
 	"bench/beside":          {},
 	"bench/engine":          {"bench/beside"},
+	"bench/gate":            {"bench/beside", "database", "fault", "sqlguard", "store"},
 }
 
 // alone: a dependency (by import path prefix) and the only rooms that may import it.
@@ -78,6 +79,7 @@ var alone = map[string][]string{
 	"github.com/goccy/go-yaml":               {"config", "models", "scheduler/inventory"},
 	"github.com/spf13/cobra":                 {"cmd/sluice"},
 	"github.com/jackc/pgx":                   {"database", "store", "rag"},
+	"golang.org/x/crypto":                    {"store"},
 }
 
 // environment: only the two programs read it.

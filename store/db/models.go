@@ -19,6 +19,9 @@ type ApiKey struct {
 	Tables    sql.NullString
 	Models    sql.NullString
 	CreatedAt int64
+	ActsFor   string
+	ExpiresAt sql.NullInt64
+	LastUsed  sql.NullInt64
 }
 
 type Ask struct {
@@ -47,6 +50,21 @@ type ExternalTable struct {
 	PartitionBy string
 	CreatedBy   string
 	CreatedAt   int64
+	Owner       string
+}
+
+type Grant struct {
+	ID         string
+	Principal  string
+	Kind       string
+	Database   string
+	Relation   string
+	Connection string
+	Path       string
+	Name       string
+	Access     string
+	CreatedBy  string
+	CreatedAt  int64
 }
 
 type LakeRun struct {
@@ -69,4 +87,33 @@ type LakeRun struct {
 	EndedAt    sql.NullInt64
 	Added      sql.NullString
 	Replaced   sql.NullString
+}
+
+type Ledger struct {
+	Seq       int64
+	Time      int64
+	Kind      string
+	Principal string
+	RequestID string
+	Details   string
+	Prev      []byte
+	Hash      []byte
+}
+
+type Login struct {
+	ID              string
+	Hash            []byte
+	Owner           string
+	CreatedAt       int64
+	AuthenticatedAt int64
+	ExpiresAt       int64
+}
+
+type User struct {
+	Name      string
+	Role      string
+	Password  sql.NullString
+	Disabled  int64
+	CreatedAt int64
+	LastLogin sql.NullInt64
 }

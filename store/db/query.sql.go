@@ -21,6 +21,15 @@ func (q *Queries) CountKeys(ctx context.Context) (int64, error) {
 	return count, err
 }
 
+const deleteEndedLogins = `-- name: DeleteEndedLogins :exec
+DELETE FROM logins WHERE expires_at <= ?
+`
+
+func (q *Queries) DeleteEndedLogins(ctx context.Context, expiresAt int64) error {
+	_, err := q.db.ExecContext(ctx, deleteEndedLogins, expiresAt)
+	return err
+}
+
 const deleteExternal = `-- name: DeleteExternal :execrows
 DELETE FROM external_tables WHERE database = ? AND name = ?
 `
@@ -38,6 +47,36 @@ func (q *Queries) DeleteExternal(ctx context.Context, arg DeleteExternalParams) 
 	return result.RowsAffected()
 }
 
+const deleteGrant = `-- name: DeleteGrant :execrows
+DELETE FROM grants WHERE id = ?
+`
+
+func (q *Queries) DeleteGrant(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteGrant, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteGrantsOf = `-- name: DeleteGrantsOf :exec
+DELETE FROM grants WHERE principal = ?
+`
+
+func (q *Queries) DeleteGrantsOf(ctx context.Context, principal string) error {
+	_, err := q.db.ExecContext(ctx, deleteGrantsOf, principal)
+	return err
+}
+
+const deleteGrantsOfKeys = `-- name: DeleteGrantsOfKeys :exec
+DELETE FROM grants WHERE principal IN (SELECT id FROM api_keys WHERE owner = ?)
+`
+
+func (q *Queries) DeleteGrantsOfKeys(ctx context.Context, owner string) error {
+	_, err := q.db.ExecContext(ctx, deleteGrantsOfKeys, owner)
+	return err
+}
+
 const deleteKey = `-- name: DeleteKey :execrows
 DELETE FROM api_keys WHERE id = ?
 `
@@ -50,8 +89,67 @@ func (q *Queries) DeleteKey(ctx context.Context, id string) (int64, error) {
 	return result.RowsAffected()
 }
 
+const deleteKeysOf = `-- name: DeleteKeysOf :exec
+DELETE FROM api_keys WHERE owner = ?
+`
+
+func (q *Queries) DeleteKeysOf(ctx context.Context, owner string) error {
+	_, err := q.db.ExecContext(ctx, deleteKeysOf, owner)
+	return err
+}
+
+const deleteLogin = `-- name: DeleteLogin :execrows
+DELETE FROM logins WHERE id = ?
+`
+
+func (q *Queries) DeleteLogin(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteLogin, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteLoginsOf = `-- name: DeleteLoginsOf :exec
+DELETE FROM logins WHERE owner = ?
+`
+
+func (q *Queries) DeleteLoginsOf(ctx context.Context, owner string) error {
+	_, err := q.db.ExecContext(ctx, deleteLoginsOf, owner)
+	return err
+}
+
+const deleteOldLogins = `-- name: DeleteOldLogins :exec
+DELETE FROM logins
+WHERE logins.owner = ?1 AND logins.id NOT IN (
+    SELECT l.id FROM logins AS l WHERE l.owner = ?1 ORDER BY l.created_at DESC, l.id DESC LIMIT ?2
+)
+`
+
+type DeleteOldLoginsParams struct {
+	Owner string
+	Most  int64
+}
+
+func (q *Queries) DeleteOldLogins(ctx context.Context, arg DeleteOldLoginsParams) error {
+	_, err := q.db.ExecContext(ctx, deleteOldLogins, arg.Owner, arg.Most)
+	return err
+}
+
+const deleteUser = `-- name: DeleteUser :execrows
+DELETE FROM users WHERE name = ?
+`
+
+func (q *Queries) DeleteUser(ctx context.Context, name string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteUser, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const externals = `-- name: Externals :many
-SELECT "database", schema, name, connection, location, columns, partition_by, created_by, created_at FROM external_tables WHERE database = ? ORDER BY name
+SELECT "database", schema, name, connection, location, columns, partition_by, created_by, created_at, owner FROM external_tables WHERE database = ? ORDER BY name
 `
 
 func (q *Queries) Externals(ctx context.Context, database string) ([]ExternalTable, error) {
@@ -71,6 +169,85 @@ func (q *Queries) Externals(ctx context.Context, database string) ([]ExternalTab
 			&i.Location,
 			&i.Columns,
 			&i.PartitionBy,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.Owner,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const grants = `-- name: Grants :many
+SELECT id, principal, kind, "database", relation, connection, path, name, access, created_by, created_at FROM grants ORDER BY principal, created_at, id
+`
+
+func (q *Queries) Grants(ctx context.Context) ([]Grant, error) {
+	rows, err := q.db.QueryContext(ctx, grants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Grant
+	for rows.Next() {
+		var i Grant
+		if err := rows.Scan(
+			&i.ID,
+			&i.Principal,
+			&i.Kind,
+			&i.Database,
+			&i.Relation,
+			&i.Connection,
+			&i.Path,
+			&i.Name,
+			&i.Access,
+			&i.CreatedBy,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const grantsOf = `-- name: GrantsOf :many
+SELECT id, principal, kind, "database", relation, connection, path, name, access, created_by, created_at FROM grants WHERE principal = ? ORDER BY created_at, id
+`
+
+func (q *Queries) GrantsOf(ctx context.Context, principal string) ([]Grant, error) {
+	rows, err := q.db.QueryContext(ctx, grantsOf, principal)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Grant
+	for rows.Next() {
+		var i Grant
+		if err := rows.Scan(
+			&i.ID,
+			&i.Principal,
+			&i.Kind,
+			&i.Database,
+			&i.Relation,
+			&i.Connection,
+			&i.Path,
+			&i.Name,
+			&i.Access,
 			&i.CreatedBy,
 			&i.CreatedAt,
 		); err != nil {
@@ -129,8 +306,8 @@ func (q *Queries) InsertAsk(ctx context.Context, arg InsertAskParams) error {
 }
 
 const insertExternal = `-- name: InsertExternal :exec
-INSERT INTO external_tables (database, schema, name, connection, location, columns, partition_by, created_by, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO external_tables (database, schema, name, connection, location, columns, partition_by, created_by, created_at, owner)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertExternalParams struct {
@@ -143,6 +320,7 @@ type InsertExternalParams struct {
 	PartitionBy string
 	CreatedBy   string
 	CreatedAt   int64
+	Owner       string
 }
 
 func (q *Queries) InsertExternal(ctx context.Context, arg InsertExternalParams) error {
@@ -156,13 +334,50 @@ func (q *Queries) InsertExternal(ctx context.Context, arg InsertExternalParams) 
 		arg.PartitionBy,
 		arg.CreatedBy,
 		arg.CreatedAt,
+		arg.Owner,
+	)
+	return err
+}
+
+const insertGrant = `-- name: InsertGrant :exec
+INSERT INTO grants (id, principal, kind, database, relation, connection, path, name, access, created_by, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+`
+
+type InsertGrantParams struct {
+	ID         string
+	Principal  string
+	Kind       string
+	Database   string
+	Relation   string
+	Connection string
+	Path       string
+	Name       string
+	Access     string
+	CreatedBy  string
+	CreatedAt  int64
+}
+
+func (q *Queries) InsertGrant(ctx context.Context, arg InsertGrantParams) error {
+	_, err := q.db.ExecContext(ctx, insertGrant,
+		arg.ID,
+		arg.Principal,
+		arg.Kind,
+		arg.Database,
+		arg.Relation,
+		arg.Connection,
+		arg.Path,
+		arg.Name,
+		arg.Access,
+		arg.CreatedBy,
+		arg.CreatedAt,
 	)
 	return err
 }
 
 const insertKey = `-- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, owner, name, role, agent, databases, tables, models, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO api_keys (id, hash, owner, name, role, agent, databases, tables, models, created_at, acts_for, expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertKeyParams struct {
@@ -176,6 +391,8 @@ type InsertKeyParams struct {
 	Tables    sql.NullString
 	Models    sql.NullString
 	CreatedAt int64
+	ActsFor   string
+	ExpiresAt sql.NullInt64
 }
 
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
@@ -190,6 +407,33 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 		arg.Tables,
 		arg.Models,
 		arg.CreatedAt,
+		arg.ActsFor,
+		arg.ExpiresAt,
+	)
+	return err
+}
+
+const insertLogin = `-- name: InsertLogin :exec
+INSERT INTO logins (id, hash, owner, created_at, authenticated_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)
+`
+
+type InsertLoginParams struct {
+	ID              string
+	Hash            []byte
+	Owner           string
+	CreatedAt       int64
+	AuthenticatedAt int64
+	ExpiresAt       int64
+}
+
+func (q *Queries) InsertLogin(ctx context.Context, arg InsertLoginParams) error {
+	_, err := q.db.ExecContext(ctx, insertLogin,
+		arg.ID,
+		arg.Hash,
+		arg.Owner,
+		arg.CreatedAt,
+		arg.AuthenticatedAt,
+		arg.ExpiresAt,
 	)
 	return err
 }
@@ -247,8 +491,31 @@ func (q *Queries) InsertRun(ctx context.Context, arg InsertRunParams) error {
 	return err
 }
 
+const insertUser = `-- name: InsertUser :exec
+INSERT INTO users (name, role, password, disabled, created_at) VALUES (?, ?, ?, ?, ?)
+`
+
+type InsertUserParams struct {
+	Name      string
+	Role      string
+	Password  sql.NullString
+	Disabled  int64
+	CreatedAt int64
+}
+
+func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) error {
+	_, err := q.db.ExecContext(ctx, insertUser,
+		arg.Name,
+		arg.Role,
+		arg.Password,
+		arg.Disabled,
+		arg.CreatedAt,
+	)
+	return err
+}
+
 const keyByHash = `-- name: KeyByHash :one
-SELECT id, hash, owner, name, role, agent, databases, tables, models, created_at FROM api_keys WHERE hash = ?
+SELECT id, hash, owner, name, role, agent, databases, tables, models, created_at, acts_for, expires_at, last_used FROM api_keys WHERE hash = ?
 `
 
 func (q *Queries) KeyByHash(ctx context.Context, hash []byte) (ApiKey, error) {
@@ -265,12 +532,40 @@ func (q *Queries) KeyByHash(ctx context.Context, hash []byte) (ApiKey, error) {
 		&i.Tables,
 		&i.Models,
 		&i.CreatedAt,
+		&i.ActsFor,
+		&i.ExpiresAt,
+		&i.LastUsed,
+	)
+	return i, err
+}
+
+const keyByID = `-- name: KeyByID :one
+SELECT id, hash, owner, name, role, agent, databases, tables, models, created_at, acts_for, expires_at, last_used FROM api_keys WHERE id = ?
+`
+
+func (q *Queries) KeyByID(ctx context.Context, id string) (ApiKey, error) {
+	row := q.db.QueryRowContext(ctx, keyByID, id)
+	var i ApiKey
+	err := row.Scan(
+		&i.ID,
+		&i.Hash,
+		&i.Owner,
+		&i.Name,
+		&i.Role,
+		&i.Agent,
+		&i.Databases,
+		&i.Tables,
+		&i.Models,
+		&i.CreatedAt,
+		&i.ActsFor,
+		&i.ExpiresAt,
+		&i.LastUsed,
 	)
 	return i, err
 }
 
 const keys = `-- name: Keys :many
-SELECT id, hash, owner, name, role, agent, databases, tables, models, created_at FROM api_keys ORDER BY created_at, id
+SELECT id, hash, owner, name, role, agent, databases, tables, models, created_at, acts_for, expires_at, last_used FROM api_keys ORDER BY created_at, id
 `
 
 func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
@@ -293,6 +588,9 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 			&i.Tables,
 			&i.Models,
 			&i.CreatedAt,
+			&i.ActsFor,
+			&i.ExpiresAt,
+			&i.LastUsed,
 		); err != nil {
 			return nil, err
 		}
@@ -305,6 +603,75 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const loginByHash = `-- name: LoginByHash :one
+SELECT id, hash, owner, created_at, authenticated_at, expires_at FROM logins WHERE hash = ?
+`
+
+func (q *Queries) LoginByHash(ctx context.Context, hash []byte) (Login, error) {
+	row := q.db.QueryRowContext(ctx, loginByHash, hash)
+	var i Login
+	err := row.Scan(
+		&i.ID,
+		&i.Hash,
+		&i.Owner,
+		&i.CreatedAt,
+		&i.AuthenticatedAt,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
+const loginByID = `-- name: LoginByID :one
+SELECT id, hash, owner, created_at, authenticated_at, expires_at FROM logins WHERE id = ?
+`
+
+func (q *Queries) LoginByID(ctx context.Context, id string) (Login, error) {
+	row := q.db.QueryRowContext(ctx, loginByID, id)
+	var i Login
+	err := row.Scan(
+		&i.ID,
+		&i.Hash,
+		&i.Owner,
+		&i.CreatedAt,
+		&i.AuthenticatedAt,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
+const refreshLogin = `-- name: RefreshLogin :execrows
+UPDATE logins SET authenticated_at = ? WHERE id = ? AND owner = ?
+`
+
+type RefreshLoginParams struct {
+	AuthenticatedAt int64
+	ID              string
+	Owner           string
+}
+
+func (q *Queries) RefreshLogin(ctx context.Context, arg RefreshLoginParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, refreshLogin, arg.AuthenticatedAt, arg.ID, arg.Owner)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const rehashPassword = `-- name: RehashPassword :exec
+UPDATE users SET password = ?1 WHERE name = ?2 AND password = ?3
+`
+
+type RehashPasswordParams struct {
+	Fresh sql.NullString
+	Name  string
+	Old   sql.NullString
+}
+
+func (q *Queries) RehashPassword(ctx context.Context, arg RehashPasswordParams) error {
+	_, err := q.db.ExecContext(ctx, rehashPassword, arg.Fresh, arg.Name, arg.Old)
+	return err
 }
 
 const runs = `-- name: Runs :many
@@ -354,6 +721,35 @@ func (q *Queries) Runs(ctx context.Context, limit int64) ([]LakeRun, error) {
 	return items, nil
 }
 
+const touchKey = `-- name: TouchKey :exec
+UPDATE api_keys SET last_used = ?1 WHERE id = ?2 AND (last_used IS NULL OR last_used < ?3)
+`
+
+type TouchKeyParams struct {
+	Now    sql.NullInt64
+	ID     string
+	Before sql.NullInt64
+}
+
+func (q *Queries) TouchKey(ctx context.Context, arg TouchKeyParams) error {
+	_, err := q.db.ExecContext(ctx, touchKey, arg.Now, arg.ID, arg.Before)
+	return err
+}
+
+const touchUser = `-- name: TouchUser :exec
+UPDATE users SET last_login = ? WHERE name = ?
+`
+
+type TouchUserParams struct {
+	LastLogin sql.NullInt64
+	Name      string
+}
+
+func (q *Queries) TouchUser(ctx context.Context, arg TouchUserParams) error {
+	_, err := q.db.ExecContext(ctx, touchUser, arg.LastLogin, arg.Name)
+	return err
+}
+
 const unsettledRuns = `-- name: UnsettledRuns :many
 SELECT id, job_id, principal, owner, "database", statement, connection, path, state, kind, error, "rows", files, bytes, partitions, started_at, ended_at, added, replaced FROM lake_runs WHERE state = 'running' OR added IS NOT NULL OR replaced IS NOT NULL ORDER BY id
 `
@@ -401,6 +797,36 @@ func (q *Queries) UnsettledRuns(ctx context.Context) ([]LakeRun, error) {
 	return items, nil
 }
 
+const updateKey = `-- name: UpdateKey :execrows
+UPDATE api_keys SET name = ?, role = ?, databases = ?, tables = ?, models = ?, expires_at = ? WHERE id = ?
+`
+
+type UpdateKeyParams struct {
+	Name      string
+	Role      string
+	Databases sql.NullString
+	Tables    sql.NullString
+	Models    sql.NullString
+	ExpiresAt sql.NullInt64
+	ID        string
+}
+
+func (q *Queries) UpdateKey(ctx context.Context, arg UpdateKeyParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, updateKey,
+		arg.Name,
+		arg.Role,
+		arg.Databases,
+		arg.Tables,
+		arg.Models,
+		arg.ExpiresAt,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const updateRun = `-- name: UpdateRun :execrows
 UPDATE lake_runs
 SET state = ?, kind = ?, error = ?, rows = ?, files = ?, bytes = ?, partitions = ?, ended_at = ?, added = ?, replaced = ?
@@ -439,4 +865,80 @@ func (q *Queries) UpdateRun(ctx context.Context, arg UpdateRunParams) (int64, er
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const updateUser = `-- name: UpdateUser :execrows
+UPDATE users SET role = ?, password = ?, disabled = ? WHERE name = ?
+`
+
+type UpdateUserParams struct {
+	Role     string
+	Password sql.NullString
+	Disabled int64
+	Name     string
+}
+
+func (q *Queries) UpdateUser(ctx context.Context, arg UpdateUserParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, updateUser,
+		arg.Role,
+		arg.Password,
+		arg.Disabled,
+		arg.Name,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const userByName = `-- name: UserByName :one
+SELECT name, role, password, disabled, created_at, last_login FROM users WHERE name = ?
+`
+
+func (q *Queries) UserByName(ctx context.Context, name string) (User, error) {
+	row := q.db.QueryRowContext(ctx, userByName, name)
+	var i User
+	err := row.Scan(
+		&i.Name,
+		&i.Role,
+		&i.Password,
+		&i.Disabled,
+		&i.CreatedAt,
+		&i.LastLogin,
+	)
+	return i, err
+}
+
+const users = `-- name: Users :many
+SELECT name, role, password, disabled, created_at, last_login FROM users ORDER BY name
+`
+
+func (q *Queries) Users(ctx context.Context) ([]User, error) {
+	rows, err := q.db.QueryContext(ctx, users)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []User
+	for rows.Next() {
+		var i User
+		if err := rows.Scan(
+			&i.Name,
+			&i.Role,
+			&i.Password,
+			&i.Disabled,
+			&i.CreatedAt,
+			&i.LastLogin,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
