@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What takes longer than CI may: fuzzing, and the small model on the project's own question set, judged twice.
+# What takes longer than CI may: fuzzing, long workloads, and the small model on the project's own question set, judged twice.
 #   FUZZ_SECONDS  for each fuzz target (default 600)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,8 +14,17 @@ git grep -nE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|^([^:]+)/[^/:]+
   go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_SECONDS}s" -fuzzminimizetime 2s
 done
 
+say "== a server's ledger killed a thousand times while it appends"
+SLUICE_TEST_KILLS=1000 go test -count=1 -timeout 60m ./store -run '^TestLedgerSurvivesKills$'
+
+say "== the gate against the engine, 30 minutes of made and mutated statements"
+SLUICE_TEST_GATE_SECONDS=1800 go test -count=1 ./database -run "^TestGateAgainstTheEngine$" -timeout 60m
+
 say "== a hundred runners killed under load"
 SLUICE_TEST_KILLS=100 go test -count=1 -timeout 60m ./internal/e2e -run '^TestKillsUnderLoad$'
+
+say "== ten thousand random requests on each described machine, three times"
+SLUICE_TEST_WORKLOAD_REQUESTS=10000 SLUICE_TEST_WORKLOAD_SEEDS=1,2,3 go test -count=1 ./scheduler -run '^TestWorkloads$' -timeout 60m
 
 say "== the plain prompt on the project's own questions, our verdicts beside score.py's"
 chat_model=qwen2.5-coder:0.5b

@@ -15,8 +15,6 @@ func (s *server) absentRoutes() []route {
 		hint  string
 		paths []string // "METHOD /path"
 	}{
-		{manage, "pulling and pushing models is", "put the model into the models folder, or make it with /api/blobs and /api/create",
-			[]string{"POST /api/pull", "POST /api/push"}},
 		{inference, "making and editing images is", "", []string{"POST /v1/images/generations", "POST /v1/images/edits"}},
 		{inference, "transcribing audio is", "", []string{"POST /v1/audio/transcriptions"}},
 		{manage, "model aliases are", "use /api/copy", []string{
@@ -24,13 +22,6 @@ func (s *server) absentRoutes() []route {
 		{inference, "Ollama's cloud account is", "", []string{
 			"POST /api/me", "POST /api/signout", "DELETE /api/user/keys/:key",
 			"POST /api/experimental/web_search", "POST /api/experimental/web_fetch"}},
-		{public, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/login"}},
-		{member, "password login is", "use an API key as the bearer", []string{"POST /v1/auth/logout", "POST /v1/auth/reauth"}},
-		{adminOnly, "user accounts are", "use keys", []string{
-			"GET /v1/users", "POST /v1/users", "GET /v1/users/:id", "PATCH /v1/users/:id", "DELETE /v1/users/:id"}},
-		{adminOnly, "changing a key is", "delete it and make another", []string{"PATCH /v1/keys/:id"}},
-		{adminOnly, "grants are", "narrow a key with databases, tables and models", []string{
-			"GET /v1/grants", "POST /v1/grants", "GET /v1/grants/:id", "PATCH /v1/grants/:id", "DELETE /v1/grants/:id"}},
 		{member, "the list of running statements is", "leave the request to cancel its statement", []string{"GET /v1/queries", "DELETE /v1/queries/:id"}},
 		{member, "COPY as a job is", "POST /v1/lake/copy waits for the result", []string{
 			"GET /v1/lake/copy/jobs", "GET /v1/lake/copy/jobs/:id", "POST /v1/lake/copy/jobs/:id/cancel"}},
@@ -38,7 +29,6 @@ func (s *server) absentRoutes() []route {
 		{member, "approving copy requests is", "", []string{
 			"GET /v1/lake/copy/requests", "GET /v1/lake/copy/requests/:id",
 			"POST /v1/lake/copy/requests/:id/approve", "POST /v1/lake/copy/requests/:id/deny"}},
-		{adminOnly, "the audit ledger is", "", []string{"GET /v1/audit", "GET /v1/audit/verify"}},
 		{member, "the Learning Loop is", "", []string{
 			"GET /v1/learning/questions", "GET /v1/learning/questions/:id", "POST /v1/learning/questions/:id/mark",
 			"GET /v1/learning/verified", "POST /v1/learning/verified", "GET /v1/learning/verified/:id", "DELETE /v1/learning/verified/:id",
@@ -46,7 +36,7 @@ func (s *server) absentRoutes() []route {
 		{member, "document search is", "", []string{
 			"GET /v1/rag/collections", "POST /v1/rag/collections", "GET /v1/rag/collections/:name", "DELETE /v1/rag/collections/:name",
 			"GET /v1/rag/collections/:name/documents", "POST /v1/rag/collections/:name/documents", "POST /v1/rag/search"}},
-		{member, "the inventory of devices and nodes is", "", []string{"GET /v1/devices", "GET /v1/nodes"}},
+		{member, "the list of nodes is", "GET /v1/devices lists this machine's devices", []string{"GET /v1/nodes"}},
 		{member, "the OpenAPI description is", "", []string{"GET /v1/openapi.json"}},
 		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
 		{public, "the console is", "", []string{"GET /console", "GET /console/*path"}},

@@ -35,6 +35,7 @@ type answering struct {
 	context func(answer string) ([]int, error)
 	emit    func(turn) error
 
+	chat    bool // it was asked for as a chat too, in case that it is answered elsewhere
 	answers []oneAnswer
 	first   time.Time // when the first text came
 	usage   runner.Usage
@@ -61,6 +62,7 @@ type oneAnswer struct {
 // generate runs the generation to its end.
 func (a *answering) generate(what scheduler.Completion) error {
 	a.answers = make([]oneAnswer, max(1, what.N))
+	a.chat = what.Chat != nil && len(what.Chat.Messages) > 0
 	ctx := a.c.Request.Context()
 	err := a.lease.Generate(ctx, what, a.take)
 	switch {
@@ -79,7 +81,7 @@ func (a *answering) take(ch runner.Chunk) error {
 	if ch.Index < 0 || ch.Index >= len(a.answers) {
 		return fault.Bug("a chunk of answer %d of %d", ch.Index, len(a.answers))
 	}
-	if ch.Text != "" && a.first.IsZero() {
+	if (ch.Text != "" || ch.Thinking != "" || len(ch.Calls) > 0) && a.first.IsZero() {
 		a.first = a.s.now()
 	}
 	if err := a.hold(ch); err != nil {
@@ -104,7 +106,7 @@ func (a *answering) take(ch runner.Chunk) error {
 	if a.context != nil {
 		an.raw.WriteString(ch.Text)
 	}
-	return a.hand(ch.Index, a.read(ch.Index, ch.Text, reason != ""))
+	return a.hand(ch.Index, a.read(ch.Index, ch, reason != ""))
 }
 
 // hold counts what an answer in one piece takes.
@@ -112,7 +114,7 @@ func (a *answering) hold(ch runner.Chunk) error {
 	if !a.held {
 		return nil
 	}
-	a.bytes += len(ch.Text)
+	a.bytes += len(ch.Text) + len(ch.Thinking)
 	for _, l := range ch.Logprobs {
 		a.bytes += logprobBytes * (1 + len(l.Top))
 	}
@@ -123,11 +125,14 @@ func (a *answering) hold(ch runner.Chunk) error {
 	return nil
 }
 
-// read tells what a piece of text is.
-func (a *answering) read(i int, text string, done bool) reading.Part {
-	part := reading.Part{Content: text}
+// read tells what a piece of text is. A server elsewhere that was given a chat has told already.
+func (a *answering) read(i int, ch runner.Chunk, done bool) reading.Part {
+	part := reading.Part{Content: ch.Text, Thinking: ch.Thinking, Calls: ch.Calls}
+	if a.chat && a.lease.Report().Chats { // asked each time: another runner may have taken over before the first piece
+		return part
+	}
 	if a.readers != nil {
-		part = a.readers[i].Add(text, done)
+		part = a.readers[i].Add(ch.Text, done)
 	}
 	if a.force == nil {
 		return part
@@ -174,7 +179,7 @@ func (a *answering) ends(ctx context.Context) error {
 		an := &a.answers[i]
 		if an.reason == "" { // the runner ended all at once
 			an.reason = "stop"
-			if err := a.hand(i, a.read(i, "", true)); err != nil {
+			if err := a.hand(i, a.read(i, runner.Chunk{}, true)); err != nil {
 				return err
 			}
 		}

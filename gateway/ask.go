@@ -59,7 +59,7 @@ func (s *server) ask(c *gin.Context) {
 	}
 	q := agent.Ask{Who: principal(c), Question: req.Question, Evidence: req.Evidence, Model: req.Model, MaxRows: req.MaxRows}
 	if !req.Stream && !strings.Contains(c.Request.Header.Get("Accept"), "text/event-stream") {
-		a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
+		a, err := s.askAudited(c, src, q)
 		if err != nil {
 			s.fail(c, err)
 			return
@@ -82,7 +82,7 @@ func (s *server) ask(c *gin.Context) {
 		}
 		send(e.Stage, e)
 	}
-	a, err := s.cfg.Agent.Ask(c.Request.Context(), src, q)
+	a, err := s.askAudited(c, src, q)
 	switch {
 	case err == nil:
 		if last != nil {

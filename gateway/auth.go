@@ -38,13 +38,15 @@ func (s *server) allow(cl class) gin.HandlerFunc {
 			return
 		}
 		who, err := s.authenticate(c)
-		if fault.CodeOf(err) == fault.Unauthenticated && cl != member && cl != adminOnly && s.open(c.Request) && placeholder(c.Request.Header) {
+		if fault.CodeOf(err) == fault.Unauthenticated && (cl == inference || cl == manage) && s.open(c.Request) && placeholder(c.Request.Header) {
 			who, err = access.Principal{}, nil
 		}
 		if err == nil {
 			c.Set(principalKey, who)
+			traceOf(c.Request.Context()).who = who
 			err = permit(cl, who, s.open(c.Request), s.cfg.OpenAdmin)
 		}
+		s.meters.checked(err)
 		if err != nil {
 			s.fail(c, err)
 		}
@@ -58,13 +60,16 @@ func (s *server) authenticate(c *gin.Context) (access.Principal, error) {
 	if err != nil || bearer == "" {
 		return access.Principal{}, err
 	}
-	who, err := s.cfg.Keys.Principal(c.Request.Context(), bearer)
+	who, err := s.cfg.Accounts.Principal(c.Request.Context(), bearer, c.Request.Header.Values)
 	switch {
-	case err == nil && (who.KeyID == "" || who.Role == access.NoRole):
-		return access.Principal{}, fault.Bug("a key without id or role")
+	case err == nil && !who.Known():
+		return access.Principal{}, fault.Bug("key or login %s has no role", who.KeyID)
 	case err != nil && fault.CodeOf(err) == fault.Unauthenticated:
-		return access.Principal{}, &fault.Error{Code: fault.Unauthenticated, Op: "gateway.authenticate", Err: err,
-			Msg: "this API key is not known here", Hint: "a client that must be given a key and has none of this server's is given the word ollama"}
+		hint := "a client that must be given a key and has none of this server's is given the word ollama"
+		if strings.HasPrefix(bearer, "slt_") {
+			hint = "log in again: POST /v1/auth/login, or sluice login"
+		}
+		return access.Principal{}, &fault.Error{Code: fault.Unauthenticated, Op: "gateway.authenticate", Err: err, Msg: fault.Public(err).Msg, Hint: hint}
 	}
 	return who, err
 }
@@ -116,26 +121,20 @@ func bearerOf(h http.Header) (string, error) {
 // permit decides whether a principal may call a route of a class. open is whether nobody's requests to Ollama's routes
 // are served, openAdmin whether that goes for those that change models too.
 func permit(cl class, who access.Principal, open, openAdmin bool) error {
-	known := who.KeyID != "" && who.Role.AtLeast(access.Restricted)
-	nobody := &fault.Error{Code: fault.Unauthenticated, Op: "gateway.permit", Msg: "this needs an API key", Hint: "send Authorization: Bearer slc_…"}
+	nobody := &fault.Error{Code: fault.Unauthenticated, Op: "gateway.permit", Msg: "this needs an API key or a login", Hint: "send Authorization: Bearer slc_…, or slt_… of a login"}
 	switch {
 	case cl == public, cl == inference && open, cl == manage && open && openAdmin:
 		return nil
-	case !known:
+	case !who.Known():
 		return nobody
 	case cl == inference, cl == member:
 		return nil
 	case cl == manage:
 		return access.MayManage(who)
+	case cl == person:
+		return access.MayHaveKeys(who)
 	case cl == adminOnly:
-		// A narrowed key could otherwise make itself a key with more rights than its own.
-		if err := access.MayManage(who); err != nil {
-			return err
-		}
-		if who.Databases != nil || who.Tables != nil || who.Models != nil {
-			return fault.New(fault.Denied, "gateway.permit", "this needs an admin key that is not narrowed to some databases, tables or models")
-		}
-		return nil
+		return access.MayAdminister(who)
 	}
 	return fault.New(fault.Denied, "gateway.permit", "this route is closed")
 }
@@ -154,6 +153,15 @@ func forwarded(h http.Header) bool {
 	}
 	return false
 }
+
+// moment is now, for what access asks.
+func (s *server) moment() access.Moment {
+	return access.Moment{Now: s.now(), FreshFor: s.cfg.FreshFor}
+}
+
+// freshly refuses a login whose password was given too long ago: what changes accounts, keys or grants could otherwise make
+// a way around the password.
+func (s *server) freshly(c *gin.Context) error { return access.Fresh(principal(c), s.moment()) }
 
 // mayUse tells whether the caller may use a model; name is its full short form, with its tag. Nobody has no rights of
 // their own and gets here only where the routes are open, which is to all models.

@@ -70,7 +70,7 @@ func jsonProblem(err error) string {
 // caller's JSON.
 func withoutEmbedded(path string) string {
 	parts := slices.DeleteFunc(strings.Split(path, "."), func(p string) bool {
-		return p == "inferenceFields" || p == "openaiFields" || p == "nameField" || p == "NewKey"
+		return p == "inferenceFields" || p == "openaiFields" || p == "nameField"
 	})
 	return strings.Join(parts, ".")
 }

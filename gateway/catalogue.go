@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	"sluice/fault"
 	"sluice/models"
-	"sluice/scheduler"
 )
 
 // root answers the probe that many clients begin with. They compare this text.
@@ -35,12 +35,18 @@ func (s *server) readyz(c *gin.Context) {
 		s.fail(c, &fault.Error{Code: fault.Busy, Op: "gateway.readyz", Msg: "the scheduler does not answer", RetryAfter: time.Second, Err: err})
 		return
 	}
-	body := gin.H{"status": "ready"}
+	body, warnings := gin.H{"status": "ready"}, []string{}
 	if installed, err := s.cfg.Models.List(); err != nil {
 		s.fail(c, &fault.Error{Code: fault.Busy, Op: "gateway.readyz", Msg: "the models folder cannot be read", RetryAfter: 5 * time.Second, Err: err})
 		return
 	} else if len(installed) == 0 {
-		body["warnings"] = []string{"no model is installed"}
+		warnings = append(warnings, "no model is installed")
+	}
+	if s.cfg.Warnings != nil {
+		warnings = append(warnings, s.cfg.Warnings()...)
+	}
+	if len(warnings) > 0 {
+		body["warnings"] = warnings
 	}
 	writeJSON(c, http.StatusOK, body)
 }
@@ -67,18 +73,32 @@ type listed struct {
 	Capabilities []string  `json:"capabilities"`
 }
 
-// tags lists the installed models that the caller may use, newest first.
-func (s *server) tags(c *gin.Context) {
+// usable are the models that the caller may use: the installed ones, newest first, then those of servers elsewhere that are
+// not installed here too.
+func (s *server) usable(c *gin.Context) ([]*models.Model, error) {
 	installed, err := s.cfg.Models.List()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Clone(installed)
+	for _, m := range s.offeredTo(c) {
+		if !slices.ContainsFunc(installed, func(i *models.Model) bool { return models.SameName(i.Name, m.Name) }) {
+			all = append(all, m)
+		}
+	}
+	return slices.DeleteFunc(all, func(m *models.Model) bool { return !mayUse(principal(c), m.Name) }), nil
+}
+
+// tags lists the models that the caller may use.
+func (s *server) tags(c *gin.Context) {
+	usable, err := s.usable(c)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	list := []listed{} // never null: clients iterate over it
-	for _, m := range installed {
-		if mayUse(principal(c), m.Name) {
-			list = append(list, listed{Name: m.Name, Model: m.Name, ModifiedAt: m.ModifiedAt, Size: m.Size, Digest: m.Digest, Details: detailsOf(m), Capabilities: capabilities(m)})
-		}
+	for _, m := range usable {
+		list = append(list, listed{Name: m.Name, Model: m.Name, ModifiedAt: m.ModifiedAt, Size: m.Size, Digest: m.Digest, Details: detailsOf(m), Capabilities: capabilities(m)})
 	}
 	writeJSON(c, http.StatusOK, gin.H{"models": list})
 }
@@ -91,55 +111,6 @@ func capabilities(m *models.Model) []string {
 		told = slices.DeleteFunc(told, func(c string) bool { return c == "embedding" })
 	}
 	return told
-}
-
-// loadedModel is Ollama's entry of /api/ps with what Sluice knows besides.
-type loadedModel struct {
-	Name          string    `json:"name"`
-	Model         string    `json:"model"`
-	Size          int64     `json:"size"` // bytes in all, measured
-	Digest        string    `json:"digest"`
-	Details       details   `json:"details"`
-	ExpiresAt     time.Time `json:"expires_at"`
-	SizeVRAM      int64     `json:"size_vram"`      // of size, the bytes on GPUs
-	ContextLength int       `json:"context_length"` // tokens of one sequence
-	State         string    `json:"state"`          // loading, ready, draining, stopping
-	InFlight      int       `json:"in_flight"`
-	Parallel      int       `json:"parallel,omitempty"` // requests that are computed at a time
-	Backend       string    `json:"backend,omitempty"`
-}
-
-func (s *server) ps(c *gin.Context) {
-	loaded, err := s.cfg.Scheduler.Loaded(c.Request.Context())
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	list := []loadedModel{}
-	for _, l := range loaded {
-		if mayUse(principal(c), l.Model.Name) {
-			list = append(list, s.loadedModel(l))
-		}
-	}
-	writeJSON(c, http.StatusOK, gin.H{"models": list})
-}
-
-func (s *server) loadedModel(l scheduler.Loaded) loadedModel {
-	m := l.Model
-	size := int64(l.Report.Bytes())
-	if size == 0 {
-		size = m.Size // still loading: what is known so far
-	}
-	expires := l.ExpiresAt
-	if expires.IsZero() {
-		expires = s.now()
-	}
-	if farthest := time.Date(2318, 1, 1, 0, 0, 0, 0, time.UTC); expires.After(farthest) {
-		expires = farthest // as Ollama; a year beyond 9999 has no JSON form
-	}
-	return loadedModel{Name: m.Name, Model: m.Name, Size: size, Digest: m.Digest, Details: detailsOf(m), ExpiresAt: expires,
-		SizeVRAM: int64(l.Report.GPUBytes()), ContextLength: l.Report.NumCtx, State: l.State, InFlight: l.InFlight,
-		Parallel: l.Report.Parallel, Backend: l.Report.Backend}
 }
 
 // showResponse has every field always: clients crash on a missing model_info, and others on capabilities.
@@ -176,13 +147,10 @@ func (s *server) show(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	info, tensors, err := s.cfg.Models.Info(m, req.Verbose)
+	info, tensors, err := s.info(m, req.Verbose)
 	if err != nil {
 		s.fail(c, err)
 		return
-	}
-	if info == nil {
-		info = map[string]any{}
 	}
 	projector, err := s.projectorInfo(m, req.Verbose)
 	if err != nil {
@@ -196,6 +164,27 @@ func (s *server) show(c *gin.Context) {
 	writeJSON(c, http.StatusOK, showResponse{License: strings.Join(m.License, "\n"), Modelfile: m.Modelfile(), Parameters: m.Parameters(),
 		Template: m.Template, System: system, Renderer: m.Renderer(), Parser: m.Parser(), Requires: m.Requires(), Details: detailsOf(m),
 		Messages: m.Messages, ModelInfo: info, Projector: projector, Tensors: tensors, Capabilities: capabilities(m), ModifiedAt: m.ModifiedAt})
+}
+
+// info is what the model's file tells, never nil. The file of a model that runs elsewhere is not here: then it is what that
+// server told, under the names that clients look for.
+func (s *server) info(m *models.Model, verbose bool) (map[string]any, []api.Tensor, error) {
+	if !m.Elsewhere() {
+		info, tensors, err := s.cfg.Models.Info(m, verbose)
+		if info == nil {
+			info = map[string]any{}
+		}
+		return info, tensors, err
+	}
+	arch := cmp.Or(m.Facts.Architecture, m.Facts.Family, "unknown")
+	info := map[string]any{"general.architecture": arch}
+	if m.Facts.ContextLength > 0 {
+		info[arch+".context_length"] = m.Facts.ContextLength
+	}
+	if m.Facts.EmbeddingLength > 0 {
+		info[arch+".embedding_length"] = m.Facts.EmbeddingLength
+	}
+	return info, nil, nil
 }
 
 // projectorInfo is what the file tells that turns a model's images into embeddings; nil where there is none of its own.

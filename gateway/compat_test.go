@@ -259,6 +259,9 @@ func tryPlacement(t *testing.T, f *fixture) {
 	if m["size"] != 1110.0 || m["size_vram"] != 7.0 || m["parallel"] == nil || m["parallel"].(float64) < 1 {
 		t.Errorf("ps: %v", m)
 	}
+	if got := fmt.Sprint(m["placement"]); got != "[map[bytes:1103 device:cpu] map[bytes:7 device:CUDA0]]" {
+		t.Errorf("placement %s", got)
+	}
 }
 
 func tryDeletedModel(t *testing.T, f *fixture) {

@@ -10,12 +10,21 @@ import (
 	"sluice/scheduler"
 )
 
-// model finds an installed model that the caller may use. One that they may not use does not exist for them.
+// model finds a model that the caller may use: an installed one, else one that a server elsewhere offers. One that they may not use
+// does not exist for them.
 func (s *server) model(c *gin.Context, name string) (*models.Model, error) {
 	if strings.TrimSpace(name) == "" {
 		return nil, fault.New(fault.Invalid, "gateway.model", "model is required")
 	}
+	if err := countHops(c); err != nil {
+		return nil, err
+	}
 	m, err := s.cfg.Models.Get(name)
+	if fault.CodeOf(err) == fault.NotFound && err != nil {
+		if away := s.offered(name); away != nil {
+			m, err = away, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -25,8 +34,9 @@ func (s *server) model(c *gin.Context, name string) (*models.Model, error) {
 	return m, nil
 }
 
-// lease asks for the use of a model. The caller must release it on every path.
-func (s *server) lease(c *gin.Context, m *models.Model, options map[string]any, keep *keepAlive) (*scheduler.Lease, models.Options, error) {
+// lease asks for the use of a model; prefix is how its prompt begins, nil where that is no help. The caller must release it on every
+// path.
+func (s *server) lease(c *gin.Context, m *models.Model, options map[string]any, keep *keepAlive, prefix []uint64) (*scheduler.Lease, models.Options, error) {
 	opts, unknown, err := m.Options(options)
 	if err != nil {
 		return nil, opts, err
@@ -34,6 +44,6 @@ func (s *server) lease(c *gin.Context, m *models.Model, options map[string]any, 
 	if len(unknown) > 0 {
 		s.cfg.Log.Debug("unknown options ignored", "request_id", requestIDOf(c), "count", len(unknown))
 	}
-	l, err := s.cfg.Scheduler.Lease(c.Request.Context(), scheduler.Want{Model: m, Options: opts, KeepAlive: keep.duration()})
+	l, err := s.cfg.Scheduler.Lease(c.Request.Context(), scheduler.Want{Model: m, Options: opts, KeepAlive: keep.duration(), Prefix: prefix})
 	return l, opts, err
 }

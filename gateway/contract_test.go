@@ -10,7 +10,7 @@ var contract = []string{
 	"POST /v1/auth/login", "POST /v1/auth/logout", "POST /v1/auth/reauth", "GET /v1/auth/me",
 	"GET /v1/users", "POST /v1/users", "GET /v1/users/x", "PATCH /v1/users/x", "DELETE /v1/users/x",
 	"GET /v1/keys", "POST /v1/keys", "GET /v1/keys/x", "PATCH /v1/keys/x", "DELETE /v1/keys/x",
-	"GET /v1/grants", "POST /v1/grants", "GET /v1/grants/x", "PATCH /v1/grants/x", "DELETE /v1/grants/x",
+	"GET /v1/grants", "POST /v1/grants", "GET /v1/grants/x", "DELETE /v1/grants/x",
 	"GET /v1/databases", "GET /v1/schema/tables",
 	"POST /v1/query/execute", "GET /v1/queries", "DELETE /v1/queries/x",
 	"POST /v1/database/ask",

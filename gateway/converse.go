@@ -46,7 +46,7 @@ func (s *server) converse(c *gin.Context, d dialog, emit func(turn) error) (err 
 			return err
 		}
 	}
-	lease, opts, err := s.lease(c, m, d.options, d.keepAlive)
+	lease, opts, err := s.lease(c, m, d.options, d.keepAlive, prefixOf(c, m.Name, d.messages, tools))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,18 @@ func (s *server) converse(c *gin.Context, d dialog, emit func(turn) error) (err 
 	}
 
 	conv := models.Conversation{Messages: d.messages, Tools: tools, Think: ask.think}
-	fit, err := s.fit(c, m, lease, &conv, d.truncate, force != nil)
+	away := lease.Report().Chats
+	var fit fitted
+	switch {
+	case !away:
+		fit, err = s.fit(c, m, lease, &conv, d.truncate, force != nil)
+	case d.debugOnly:
+		if err = readable(m); err == nil {
+			fit.prompt, err = m.Prompt(conv)
+		}
+	default:
+		fit, err = unfitted(m, conv)
+	}
 	if err != nil {
 		return err
 	}
@@ -75,6 +86,9 @@ func (s *server) converse(c *gin.Context, d dialog, emit func(turn) error) (err 
 	}
 	what := scheduler.Completion{Prompt: fit.prompt.Text, Owner: wordOf(principal(c)), Images: fit.prompt.Images, Options: opts, Schema: schema, Grammar: grammar,
 		Logprobs: d.logprobs, TopLogprobs: d.topLogprobs, N: d.n, Truncate: d.truncate, Shift: d.shift}
+	if away {
+		what.Chat = chatElsewhere(d.messages, tools, ask, force, d.choice.name)
+	}
 	readers := make([]*reading.Reader, max(1, d.n))
 	for i := range readers {
 		readers[i] = reading.New(m, conv, fit.prompt)
@@ -146,7 +160,10 @@ func (s *server) countPrompt(c *gin.Context, d dialog) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lease, _, err := s.lease(c, m, d.options, d.keepAlive)
+	if err := readable(m); err != nil {
+		return 0, err
+	}
+	lease, _, err := s.lease(c, m, d.options, d.keepAlive, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -18,6 +18,9 @@ func (s *server) source(c *gin.Context, name string) (*database.Source, error) {
 	if name == "" {
 		return nil, fault.New(fault.Invalid, "gateway.source", "database is required")
 	}
+	if err := access.MayQuery(principal(c)); err != nil {
+		return nil, err
+	}
 	src := s.cfg.Sources[name]
 	if src == nil || !access.MayDatabase(principal(c), name) {
 		return nil, fault.New(fault.NotFound, "gateway.source", "database '%s' not found", printable(name, 200))

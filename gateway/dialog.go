@@ -68,6 +68,7 @@ type textRequest struct {
 	system    string // in place of the model's own
 	template  string // in place of the model's own
 	raw       bool   // the prompt is not put into a template
+	plain     bool   // nor by a server elsewhere that speaks OpenAI's API, whose completions have none
 	images    [][]byte
 	format    json.RawMessage
 	options   map[string]any

@@ -17,8 +17,10 @@
 //	NDJSON, how long a client may not read      stream.go
 //	server-sent events                          sse.go
 //	limit and cursor of lists                   list.go
-//	tags, show, ps, version                     catalogue.go
+//	tags, show, version                         catalogue.go
+//	ps: what is loaded, and where               ps.go
 //	create, copy, delete, blobs                 manage.go
+//	pull, push, their progress                  transfer.go
 //
 // Every API's conversations and texts meet in one core, in no API's dialect:
 //
@@ -30,6 +32,8 @@
 //	tools: none, any, a required one            toolchoice.go, toolschema.go (the schema of a required call)
 //	what is left out when it is too long        truncate.go
 //	finding a model, a lease on it              completion.go
+//	models of servers elsewhere, circles        elsewhere.go
+//	how prompts begin, for the scheduler        prefix.go
 //	vectors                                     embed.go
 //	tokens                                      tokenize.go
 //
@@ -39,11 +43,16 @@
 //	OpenAI's                                    openai*.go, responses*.go
 //	Anthropic's                                 anthropic*.go
 //	reranking                                   rerank.go
-//	/metrics                                    metrics.go
+//	/metrics                                    metrics.go, metrics_scheduler.go (what is loaded, devices)
 //
 //	databases, schemas                          databases.go
 //	/v1/query/execute                           query.go, result.go (JSON), render.go (CSV, NDJSON, Arrow)
 //	/v1/database/ask and its events             ask.go
 //	COPY, external tables, runs, connections    lake.go
-//	keys, /v1/auth/me                           keys.go
+//	users; the interface to who is known        accounts.go
+//	login, reauth, logout, /v1/auth/me          login.go, login_attempts.go (guessing)
+//	keys                                        keys.go, life.go (how long they live)
+//	grants                                      grants.go
+//	the audit ledger: what is put into it       audit.go, audit_ask.go (the statements of an ask); manage.go and others call it
+//	/v1/audit                                   audit_routes.go
 package gateway

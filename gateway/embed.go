@@ -176,7 +176,7 @@ func (s *server) vectors(c *gin.Context, r vectorRequest) (runner.EmbedResponse,
 	if err := mustSupport(m, r.model, "embedding", "embeddings"); err != nil {
 		return none, 0, err
 	}
-	lease, _, err := s.lease(c, m, r.options, r.keep)
+	lease, _, err := s.lease(c, m, r.options, r.keep, nil)
 	if err != nil {
 		return none, 0, err
 	}
@@ -184,7 +184,7 @@ func (s *server) vectors(c *gin.Context, r vectorRequest) (runner.EmbedResponse,
 	if len(r.texts) == 0 {
 		return none, lease.LoadDuration(), nil
 	}
-	res, err := lease.Runner().Embed(c.Request.Context(), runner.EmbedRequest{Inputs: r.texts, Truncate: r.truncate})
+	res, err := lease.Embed(c.Request.Context(), runner.EmbedRequest{Inputs: r.texts, Truncate: r.truncate})
 	if err != nil {
 		return none, 0, err
 	}

@@ -178,7 +178,7 @@ func TestABodyOverTheLimitIs413(t *testing.T) {
 
 func TestNewReportsEveryMistake(t *testing.T) {
 	_, err := New(Config{MaxRows: -1, MaxBody: -1, Origins: []string{"a*b*c"}})
-	for _, part := range []string{"Models", "Scheduler", "Keys", "MaxRows", "MaxBody", "a*b*c"} {
+	for _, part := range []string{"Models", "Scheduler", "Accounts", "MaxRows", "MaxBody", "a*b*c"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not tell of %s", err, part)
 		}

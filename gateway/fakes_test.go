@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"sluice/access"
 	"sluice/fault"
 	"sluice/runner"
 	"sluice/scheduler"
@@ -25,67 +24,6 @@ const (
 	narrowKey   = "slc_narrow"
 	wrongKey    = "slc_wrong"
 )
-
-type memoryKeys struct {
-	mu   sync.Mutex
-	keys map[string]access.Principal
-}
-
-func newMemoryKeys() *memoryKeys {
-	p := func(id string, role access.Role) access.Principal {
-		return access.Principal{KeyID: id, Owner: access.BootstrapOwner, Name: id, Role: role}
-	}
-	agent, narrow := p("k-agent", access.Admin), p("k-narrow", access.Admin)
-	agent.Agent = true
-	narrow.Databases, narrow.Tables, narrow.Models = []string{"shop"}, []string{"shop.item"}, []string{"encoder"}
-	return &memoryKeys{keys: map[string]access.Principal{
-		adminKey: p("k-admin", access.Admin), readOnlyKey: p("k-readonly", access.ReadOnly), writerKey: p("k-writer", access.ReadWrite),
-		agentKey: agent, narrowKey: narrow,
-	}}
-}
-
-func (m *memoryKeys) Principal(_ context.Context, bearer string) (access.Principal, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p, ok := m.keys[bearer]; ok {
-		return p, nil
-	}
-	return access.Principal{}, fault.New(fault.Unauthenticated, "test", "no such key")
-}
-
-func (m *memoryKeys) Create(_ context.Context, by access.Principal, k NewKey) (id, key string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	role, err := access.ParseRole(k.Role)
-	if err != nil {
-		return "", "", err
-	}
-	id, key = fmt.Sprintf("k-%d", len(m.keys)), fmt.Sprintf("slc_made_%d", len(m.keys))
-	m.keys[key] = access.Principal{KeyID: id, Owner: by.Owner, Name: k.Name, Role: role, Agent: k.Agent, Databases: k.Databases, Tables: k.Tables, Models: k.Models}
-	return id, key, nil
-}
-
-func (m *memoryKeys) List(context.Context) ([]KeyInfo, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []KeyInfo
-	for _, p := range m.keys {
-		out = append(out, KeyInfo{ID: p.KeyID, Owner: p.Owner, Name: p.Name, Role: p.Role.String(), Agent: p.Agent, Databases: p.Databases})
-	}
-	return out, nil
-}
-
-func (m *memoryKeys) Delete(_ context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, p := range m.keys {
-		if p.KeyID == id {
-			delete(m.keys, key)
-			return nil
-		}
-	}
-	return fault.New(fault.NotFound, "test", "key '%s' not found", id)
-}
 
 // fakeRunner answers with the words of its script, one a chunk. A token is a word.
 type fakeRunner struct {

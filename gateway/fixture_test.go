@@ -53,7 +53,7 @@ type fixture struct {
 	cfg     Config
 	handler http.Handler
 	fake    *fakeRunner
-	keys    *memoryKeys
+	people  *people
 	log     *syncBuffer
 }
 
@@ -67,15 +67,19 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 		"llama.block_count": uint32(1), "tokenizer.ggml.tokens": []string{"a", "b"}})
 	addModel(t, store, "encoder", ggml.KV{"general.architecture": "bert", "bert.context_length": uint32(512), "bert.embedding_length": uint32(8),
 		"bert.block_count": uint32(1), "bert.pooling_type": uint32(1), "tokenizer.ggml.tokens": []string{"a", "b"}})
-	f := &fixture{fake: &fakeRunner{}, keys: newMemoryKeys(), log: &syncBuffer{}}
+	f := &fixture{fake: &fakeRunner{}, log: &syncBuffer{}}
 	if tt, ok := t.(*testing.T); ok {
 		f.t = tt
 	}
-	f.cfg = Config{Version: "1.2.3", Models: store, Keys: f.keys, OpenOllama: true, Loopback: true,
+	f.cfg = Config{Version: "1.2.3", Models: store, Ledger: &memoryLedger{}, OpenOllama: true, Loopback: true,
 		Log: slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
 		change(&f.cfg)
 	}
+	if f.cfg.Accounts == nil {
+		f.cfg.Accounts = newPeople(t)
+	}
+	f.people = f.cfg.Accounts.(*people)
 	if f.cfg.Scheduler == nil {
 		f.cfg.Scheduler = runScheduler(t, func(context.Context) (scheduler.Runner, error) { return f.fake.start(), nil })
 	}

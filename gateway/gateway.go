@@ -10,7 +10,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"sluice/access"
 	"sluice/agent"
 	"sluice/database"
 	"sluice/lakecopy"
@@ -21,41 +20,6 @@ import (
 // OllamaLevel is the version that /api/version reports: the level of Ollama's API that is spoken here. Clients parse
 // it as dotted integers and want 0.6.4 or newer; Sluice's own version is in the header X-Sluice-Version.
 const OllamaLevel = "0.17.4"
-
-// Keys finds the principal of a bearer, and manages keys.
-type Keys interface {
-	// Principal gives the key's principal, or an error with code Unauthenticated.
-	Principal(ctx context.Context, bearer string) (access.Principal, error)
-	// Create makes a key that belongs to the owner of the creating key. The secret is shown this once.
-	Create(ctx context.Context, by access.Principal, k NewKey) (id, key string, err error)
-	// List gives all keys without their secrets.
-	List(ctx context.Context) ([]KeyInfo, error)
-	// Delete removes a key; NotFound when there is none of this id.
-	Delete(ctx context.Context, id string) error
-}
-
-// NewKey is the request of POST /v1/keys. A list that is absent does not narrow; an empty one allows nothing.
-type NewKey struct {
-	Name      string   `json:"name"`
-	Role      string   `json:"role"`
-	Agent     bool     `json:"agent,omitempty"`
-	Databases []string `json:"databases,omitempty"`
-	Tables    []string `json:"tables,omitempty"`
-	Models    []string `json:"models,omitempty"`
-}
-
-// KeyInfo describes a key without its secret. A null list does not narrow.
-type KeyInfo struct {
-	ID        string   `json:"id"`
-	Owner     string   `json:"owner"`
-	Name      string   `json:"name"`
-	Role      string   `json:"role"`
-	Agent     bool     `json:"agent"`
-	Databases []string `json:"databases"`
-	Tables    []string `json:"tables"`
-	Models    []string `json:"models"`
-	CreatedAt string   `json:"created_at"`
-}
 
 // Asker answers questions; *agent.Agent is one.
 type Asker interface {
@@ -70,7 +34,10 @@ type Config struct {
 	Sources   map[string]*database.Source // by name
 	Agent     Asker                       // nil: ask answers that it is not configured
 	Lake      *lakecopy.Service           // nil: COPY and external tables answer that no lake is configured
-	Keys      Keys                        // required
+	Accounts  Accounts                    // required
+	Ledger    Ledger                      // required
+	Registry  Registry                    // nil: pull and push answer that there is none
+	Warnings  func() []string             // what /readyz tells besides its own; nil: nothing
 
 	OpenOllama bool     // ollama_routes: open
 	OpenAdmin  bool     // the routes that change models are open too, under the same conditions
@@ -79,6 +46,7 @@ type Config struct {
 	MaxRows    int      // cap of a JSON result of /v1/query/execute; default 10000
 	MaxBody    int64    // bytes of a request body, blobs excepted; default 32 MiB
 
+	FreshFor         time.Duration // for how long a password counts as given just now; default 15m
 	StatementTimeout time.Duration // of one query; 0: no limit
 	WriteTimeout     time.Duration // for a client to take 64 KiB of an answer; default 30s
 
@@ -94,6 +62,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 32 << 20
+	}
+	if cfg.FreshFor == 0 {
+		cfg.FreshFor = 15 * time.Minute
 	}
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = 30 * time.Second
@@ -113,9 +84,11 @@ func (cfg Config) validate() error {
 	}
 	need(cfg.Models == nil, "Models is required")
 	need(cfg.Scheduler == nil, "Scheduler is required")
-	need(cfg.Keys == nil, "Keys is required")
+	need(cfg.Accounts == nil, "Accounts is required")
+	need(cfg.Ledger == nil, "Ledger is required")
 	need(cfg.MaxRows < 0, "MaxRows must be positive")
 	need(cfg.MaxBody < 0, "MaxBody must be positive")
+	need(cfg.FreshFor < 0, "FreshFor must be positive")
 	need(cfg.StatementTimeout < 0, "StatementTimeout must be positive")
 	need(cfg.WriteTimeout < 0, "WriteTimeout must be positive")
 	return errors.Join(append(problems, checkOrigins(cfg.Origins))...)
@@ -126,6 +99,8 @@ type server struct {
 	now      func() time.Time
 	hostname string // of this machine: Host may name it
 	meters   *metrics
+	attempts *attempts // to log in
+	away     known     // models of servers elsewhere
 }
 
 // New builds the handler. It reports every mistake of the configuration at once.
@@ -138,7 +113,7 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func newServer(cfg Config) *server {
-	s := &server{cfg: cfg, now: time.Now, hostname: machineName()}
+	s := &server{cfg: cfg, now: time.Now, hostname: machineName(), attempts: newAttempts()}
 	s.meters = newMetrics(s)
 	return s
 }

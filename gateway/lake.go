@@ -27,9 +27,9 @@ func (s *server) lake() (*lakecopy.Service, error) {
 func (s *server) onLake(c *gin.Context, src *database.Source, stmt sqlguard.Statement, text string) {
 	ctx, who, may := c.Request.Context(), principal(c), access.MayExternal
 	if stmt.Copy != nil {
-		may = access.MayCopy
+		may = access.MayCopyFrom
 	}
-	err := may(who)
+	err := may(who, src.Name(), s.moment())
 	var lake *lakecopy.Service
 	if err == nil {
 		lake, err = s.lake()
@@ -122,12 +122,14 @@ func (s *server) lakeRuns(c *gin.Context, limit int) ([]runInfo, error) {
 	}
 	who := principal(c)
 	all := access.MayManage(who) == nil
+	// A person sees what any of his logins and keys did; a key, which may be narrowed or in other hands, only its own.
+	own := func(r lakecopy.Run) bool { return r.Principal == who.KeyID || who.Login && r.Owner == who.Owner }
 	var found []runInfo
 	for _, r := range runs {
 		if len(found) == cmp.Or(limit, usualRuns) {
 			break
 		}
-		if r.Principal == who.KeyID || all && access.MayDatabase(who, r.Database) && who.Tables == nil {
+		if own(r) || all && access.MayWhole(who, r.Database) {
 			found = append(found, wireRun(r))
 		}
 	}
@@ -150,7 +152,7 @@ type connectionInfo struct {
 	Managed        []string `json:"managed"`
 }
 
-// lakeConnections lists the connections. Where they lead is shown to admins only, and never with a credential.
+// lakeConnections lists the connections that the caller has a grant for, an admin all. Where they lead is shown to admins only, and never with a credential.
 func (s *server) lakeConnections(c *gin.Context, _ int) ([]connectionInfo, error) {
 	lake, err := s.lake()
 	if err != nil {
@@ -158,6 +160,9 @@ func (s *server) lakeConnections(c *gin.Context, _ int) ([]connectionInfo, error
 	}
 	var all []connectionInfo
 	for _, conn := range lake.Connections() {
+		if !access.MaySeeConnection(principal(c), conn.Name) {
+			continue
+		}
 		info := connectionInfo{Name: conn.Name, WriteAllowlist: conn.WriteAllowlist, Managed: conn.Managed}
 		if info.WriteAllowlist == nil {
 			info.WriteAllowlist = []string{}

@@ -22,9 +22,8 @@ func TestACopyLandsAndIsReadBackThroughAnExternalTable(t *testing.T) {
 	if plan["path"] != "exports/sales" || len(plan["columns"].([]any)) != 3 {
 		t.Errorf("plan: %v", plan)
 	}
-	own := f.keys.keys[adminKey]
-	own.KeyID = "k-own"
-	f.keys.keys["slc_own"] = own
+	own := access.Key{ID: "k-own", Role: access.Admin}
+	f.people.put(t, "slc_own", own)
 	res := data[map[string]any](t, f.sql("slc_own", copySQL("sales")))
 	if res["rows_written"] != 5000.0 || res["partitions_touched"] != 4.0 || res["run_id"] == "" {
 		t.Errorf("copy: %v", res)
@@ -67,7 +66,7 @@ func TestACopyLandsAndIsReadBackThroughAnExternalTable(t *testing.T) {
 	failure(t, f.sql(adminKey, "DROP EXTERNAL TABLE ext"), 404, "not_found")
 
 	own.Role = access.ReadOnly // what it ran, it sees although it may not manage
-	f.keys.keys["slc_own"] = own
+	f.people.put(t, "slc_own", own)
 	for bearer, count := range map[string]int{adminKey: 2, "slc_own": 1, readOnlyKey: 0, narrowKey: 0} {
 		runs := data[[]any](t, f.do(call{method: "GET", path: "/v1/lake/runs", bearer: bearer}))
 		if len(runs) != count {
@@ -117,7 +116,11 @@ func TestLakeCopyRefusals(t *testing.T) {
 
 func TestConnectionsAreShownWithoutSecrets(t *testing.T) {
 	f := withShop(t)
-	for bearer, shows := range map[string]bool{adminKey: true, readOnlyKey: false, agentKey: false} {
+	if list := data[[]any](t, f.do(call{method: "GET", path: "/v1/lake/connections", bearer: readOnlyKey})); len(list) != 0 {
+		t.Errorf("without a grant: %v", list)
+	}
+	f.grant(t, "k-writer", access.Grant{Kind: access.GrantLakeWrite, Connection: "local", Path: "exports/a"})
+	for bearer, shows := range map[string]bool{adminKey: true, writerKey: false, agentKey: false} {
 		list := data[[]any](t, f.do(call{method: "GET", path: "/v1/lake/connections", bearer: bearer}))
 		conn := list[0].(map[string]any)
 		if _, ok := conn["url"]; ok != shows || conn["name"] != "local" || fmt.Sprint(conn["write_allowlist"]) != "[exports/]" {

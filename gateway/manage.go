@@ -75,11 +75,17 @@ func (s *server) create(c *gin.Context) {
 			}
 		}
 	}
-	switch err := s.cfg.Models.Create(c.Request.Context(), make, tell); {
+	err = s.audited(c, "model.create", map[string]any{"model": make.Name, "from": make.From}, func() error {
+		if err := s.cfg.Models.Create(c.Request.Context(), make, tell); err != nil {
+			return err
+		}
+		return s.retire(c.Request.Context(), make.Name)
+	})
+	switch {
 	case err != nil:
 		out.fail(err)
 	case tell == nil:
-		writeJSON(c, http.StatusOK, api.ProgressResponse{Status: "success"})
+		writeJSON(c, http.StatusOK, api.ProgressResponse{Status: success})
 	}
 }
 
@@ -90,7 +96,12 @@ func (s *server) copyModel(c *gin.Context) {
 		err = fault.New(fault.Invalid, "gateway.copy", "source and destination are required")
 	}
 	if err == nil {
-		err = s.cfg.Models.Copy(req.Source, req.Destination)
+		err = s.audited(c, "model.copy", map[string]any{"model": req.Destination, "from": req.Source}, func() error {
+			if err := s.cfg.Models.Copy(req.Source, req.Destination); err != nil {
+				return err
+			}
+			return s.retire(c.Request.Context(), req.Destination)
+		})
 	}
 	if err != nil {
 		s.fail(c, err)
@@ -111,9 +122,12 @@ func (s *server) deleteModel(c *gin.Context) {
 		return
 	}
 	m, unusable := s.cfg.Models.Get(req.name()) // a damaged model cannot be loaded, but it can be deleted
-	if err = s.cfg.Models.Delete(req.name()); err == nil && unusable == nil {
-		err = s.cfg.Scheduler.Unload(c.Request.Context(), m)
-	}
+	err = s.audited(c, "model.delete", map[string]any{"model": req.name()}, func() error {
+		if err := s.cfg.Models.Delete(req.name()); err != nil || unusable != nil {
+			return err
+		}
+		return s.cfg.Scheduler.Unload(c.Request.Context(), m)
+	})
 	if err != nil {
 		s.fail(c, err)
 		return

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"sync"
@@ -25,6 +24,7 @@ type metrics struct {
 	requests   *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
+	checks     *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	drafts     *prometheus.CounterVec
 	firstToken *prometheus.HistogramVec
@@ -47,6 +47,8 @@ func newMetrics(s *server) *metrics {
 		requests: counter("sluice_http_requests_total", "Requests that were answered.", "route", "method", "code"),
 		seconds: histogram("sluice_http_request_seconds", "From a request's arrival to the last byte of its answer.",
 			[]float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}, "route"),
+		checks: counter("sluice_access_checks_total", "Requests whose caller was looked at: allowed, or the code of the refusal. "+
+			"What is only read is counted here and stands in no ledger.", "result"),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_http_requests_in_flight", Help: "Requests that are being answered, streams among them."}),
 		tokens: counter("sluice_tokens_total", "Tokens: of prompts that were read (prompt), of prompts that were still in the cache (cached), "+
 			"of answers (generated).", "model", "kind"),
@@ -64,7 +66,7 @@ func newMetrics(s *server) *metrics {
 		ConstLabels: prometheus.Labels{"version": s.cfg.Version}})
 	version.Set(1)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version,
-		m.requests, m.seconds, m.inFlight, m.tokens, m.drafts, m.firstToken, m.token, m.answer, loadedModels{s})
+		m.requests, m.seconds, m.inFlight, m.checks, m.tokens, m.drafts, m.firstToken, m.token, m.answer, schedulerMetrics{s})
 	m.serve = promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
 	return m
 }
@@ -104,6 +106,18 @@ func (m *metrics) middleware() gin.HandlerFunc {
 		}()
 		c.Next()
 	}
+}
+
+// checked counts a look at who is calling.
+func (m *metrics) checked(err error) {
+	if m == nil {
+		return
+	}
+	result := "allowed"
+	if err != nil {
+		result = fault.CodeOf(err).String()
+	}
+	m.checks.WithLabelValues(result).Inc()
 }
 
 // generated counts one answer, or the n answers of one request. firstToken and total are since the request's arrival;
@@ -153,51 +167,4 @@ func (m *metrics) label(model string) string {
 		m.models[model] = true
 	}
 	return model
-}
-
-// loadedModels asks the scheduler what is loaded, at each scrape: a model that is gone has no series left.
-type loadedModels struct{ s *server }
-
-var (
-	loadedDesc = prometheus.NewDesc("sluice_models_loaded", "Models that are loaded, or on the way in or out.", []string{"state"}, nil)
-	streamDesc = prometheus.NewDesc("sluice_model_requests_in_flight", "Requests that hold a lease on a loaded model.", []string{"model"}, nil)
-	bytesDesc  = prometheus.NewDesc("sluice_model_bytes", "Memory of a loaded model, as its runner measured it.", []string{"model", "place"}, nil)
-)
-
-// Describe is part of prometheus.Collector.
-func (loadedModels) Describe(ch chan<- *prometheus.Desc) {
-	ch <- loadedDesc
-	ch <- streamDesc
-	ch <- bytesDesc
-}
-
-// Collect is part of prometheus.Collector. When the scheduler does not answer, the series are missing rather than wrong.
-func (l loadedModels) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	loaded, err := l.s.cfg.Scheduler.Loaded(ctx)
-	if err != nil {
-		return
-	}
-	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
-	}
-	states := map[string]int{"loading": 0, "ready": 0, "draining": 0, "stopping": 0}
-	inFlight, gpu, cpu := map[string]int{}, map[string]uint64{}, map[string]uint64{}
-	for _, m := range loaded {
-		// A model may be there twice, one on its way out: a series must not.
-		name, r := m.Model.Name, m.Report
-		states[m.State]++
-		inFlight[name] += m.InFlight
-		gpu[name] += r.GPUBytes()
-		cpu[name] += r.Bytes() - r.GPUBytes()
-	}
-	for state, n := range states {
-		gauge(loadedDesc, float64(n), state)
-	}
-	for name, n := range inFlight {
-		gauge(streamDesc, float64(n), name)
-		gauge(bytesDesc, float64(gpu[name]), name, "gpu")
-		gauge(bytesDesc, float64(cpu[name]), name, "cpu")
-	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"sluice/fault"
 	"sluice/runner"
 	"sluice/scheduler"
@@ -55,7 +58,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	f := newFixture(t, nil)
 	before := scrape(t, f)
 	wantSeries(t, before, map[string]float64{`sluice_models_loaded{state="ready"}`: 0, `sluice_models_loaded{state="loading"}`: 0,
-		`sluice_build_info{version="1.2.3"}`: 1, `sluice_http_requests_in_flight`: 1})
+		`sluice_build_info{version="1.2.3"}`: 1, `sluice_http_requests_in_flight`: 1, `sluice_queue_waiting`: 0,
+		`sluice_model_loads_total{outcome="ready"}`: 0, `sluice_model_unloads_total{reason="room"}`: 0, `sluice_requests_refused_total{why="full"}`: 0})
 	for _, series := range []string{"go_goroutines", "process_resident_memory_bytes"} {
 		if before[series] <= 0 {
 			t.Errorf("%s is %v", series, before[series])
@@ -84,6 +88,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		`sluice_model_requests_in_flight{model="tiny:latest"}`:                   0,
 		`sluice_model_bytes{model="tiny:latest",place="gpu"}`:                    7,
 		`sluice_model_bytes{model="tiny:latest",place="cpu"}`:                    1103,
+		`sluice_model_loads_total{outcome="ready"}`:                              1,
+		`sluice_model_unloads_total{reason="asked"}`:                             0,
 	})
 	for series := range got {
 		if strings.Contains(series, "secret") || strings.Contains(series, "BREW") {
@@ -92,10 +98,42 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	}
 	wantStatus(t, f.do(call{method: "POST", path: "/api/generate", body: map[string]any{"model": "tiny", "keep_alive": 0}}), 200)
 	f.waitLoaded(none)
-	for series := range scrape(t, f) {
+	got = scrape(t, f)
+	wantSeries(t, got, map[string]float64{`sluice_model_unloads_total{reason="asked"}`: 1, `sluice_model_loads_total{outcome="ready"}`: 1})
+	for series := range got {
 		if strings.HasPrefix(series, "sluice_model_bytes") {
 			t.Errorf("a model that is gone still has %s", series)
 		}
+	}
+}
+
+func TestMetricsOfDevicesAndRefusals(t *testing.T) {
+	ch := make(chan prometheus.Metric, 100)
+	series(ch).stats(scheduler.Stats{Waiting: 3, Loads: map[string]int{"ready": 5}, Unloads: map[scheduler.Reason]int{scheduler.ReasonRoom: 2}, Refused: map[string]int{"full": 7},
+		Devices: []scheduler.DeviceUse{{Device: runner.Device{ID: "CUDA0", TotalBytes: 80, FreeBytes: 30}, Used: 40, Reserved: 10}}})
+	close(ch)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(fixed{ch})
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	for _, want := range []string{"sluice_queue_waiting 3", `sluice_model_loads_total{outcome="ready"} 5`, `sluice_model_loads_total{outcome="failed"} 0`,
+		`sluice_model_unloads_total{reason="room"} 2`, `sluice_model_unloads_total{reason="died"} 0`, `sluice_requests_refused_total{why="full"} 7`,
+		`sluice_requests_refused_total{why="memory"} 0`, `sluice_device_bytes{device="CUDA0",kind="total"} 80`, `sluice_device_bytes{device="CUDA0",kind="free"} 30`,
+		`sluice_device_bytes{device="CUDA0",kind="used"} 40`, `sluice_device_bytes{device="CUDA0",kind="reserved"} 10`} {
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("no %q in\n%s", want, w.Body)
+		}
+	}
+}
+
+// fixed is a collector of metrics that are there already.
+type fixed struct{ ch chan prometheus.Metric }
+
+func (f fixed) Describe(ch chan<- *prometheus.Desc) { schedulerMetrics{}.Describe(ch) }
+
+func (f fixed) Collect(ch chan<- prometheus.Metric) {
+	for m := range f.ch {
+		ch <- m
 	}
 }
 

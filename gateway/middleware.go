@@ -27,6 +27,7 @@ func (s *server) requestID(c *gin.Context) {
 		id = rand.Text()
 	}
 	c.Set(requestIDKey, id)
+	beginTrace(c, id)
 	c.Header("X-Request-Id", id)
 	if dialectOf(c.Request.URL.Path) == anthropicDialect {
 		c.Header("request-id", id) // where Anthropic's SDKs look for it

@@ -95,7 +95,7 @@ func (r *openaiCompletionRequest) generated() int {
 
 // text is the request for one of the prompts.
 func (r *openaiCompletionRequest) text(prompt string, options map[string]any) textRequest {
-	t := textRequest{model: r.Model, prompt: prompt, suffix: r.Suffix, raw: r.Raw, options: options, keepAlive: r.KeepAlive,
+	t := textRequest{model: r.Model, prompt: prompt, suffix: r.Suffix, raw: r.Raw, plain: true, options: options, keepAlive: r.KeepAlive,
 		truncate: r.truncates(), shift: r.shifts(), n: r.generated(), held: !r.Stream, logprobs: r.Logprobs != nil || r.generated() > r.answers()}
 	if r.Logprobs != nil {
 		t.topLogprobs = *r.Logprobs

@@ -10,18 +10,16 @@ import (
 	"sluice/models"
 )
 
-// openaiModels lists the installed models that the caller may use, newest first. data is never null.
+// openaiModels lists the models that the caller may use. data is never null.
 func (s *server) openaiModels(c *gin.Context) {
-	installed, err := s.cfg.Models.List()
+	usable, err := s.usable(c)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	list := openai.ListCompletion{Object: "list", Data: []openai.Model{}}
-	for _, m := range installed {
-		if mayUse(principal(c), m.Name) {
-			list.Data = append(list.Data, openaiModelOf(m, m.Name))
-		}
+	for _, m := range usable {
+		list.Data = append(list.Data, openaiModelOf(m, m.Name))
 	}
 	writeJSON(c, 200, list)
 }
@@ -42,5 +40,5 @@ func (s *server) openaiModel(c *gin.Context) {
 }
 
 func openaiModelOf(m *models.Model, id string) openai.Model {
-	return openai.Model{Id: id, Object: "model", Created: m.ModifiedAt.Unix(), OwnedBy: model.ParseName(m.Name).Namespace}
+	return openai.Model{Id: id, Object: "model", Created: max(0, m.ModifiedAt.Unix()), OwnedBy: model.ParseName(m.Name).Namespace}
 }

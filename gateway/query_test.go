@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"sluice/access"
 	"sluice/database"
 	"sluice/lakecopy"
-	"sluice/store"
 )
 
 const shopSQL = `
@@ -33,13 +33,9 @@ func withShop(t testing.TB) *fixture {
 	if err := database.CreateFile(ctx, path, shopSQL); err != nil {
 		t.Fatal(err)
 	}
-	control, err := store.Open(ctx, filepath.Join(dir, "control.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = control.Close() })
+	people := newPeople(t)
 	root := filepath.Join(dir, "lake")
-	lake, err := lakecopy.New(ctx, lakecopy.Config{Journal: control, Connections: []lakecopy.Connection{
+	lake, err := lakecopy.New(ctx, lakecopy.Config{Journal: people.store, Rights: people, FreshFor: time.Hour, Now: people.now, Connections: []lakecopy.Connection{
 		{Name: "local", URL: "file://" + root, WriteAllowlist: []string{"exports/"}, Managed: []string{"tables/"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +47,7 @@ func withShop(t testing.TB) *fixture {
 	}
 	t.Cleanup(func() { _ = shop.Close() })
 	return newFixture(t, func(c *Config) {
+		c.Accounts = people
 		c.Sources, c.Lake, c.MaxRows = map[string]*database.Source{"shop": shop}, lake, 1000
 	})
 }
@@ -238,16 +235,8 @@ func TestWhatOneMayNotReadDoesNotExist(t *testing.T) {
 	if strings.ReplaceAll(fmt.Sprint(hidden["message"], hidden["hint"]), "secret", "sekret") != fmt.Sprint(missing["message"], missing["hint"]) {
 		t.Errorf("hidden %v, missing %v", hidden, missing)
 	}
-	blind, _, err := f.keys.Create(t.Context(), f.keys.keys[adminKey], NewKey{Name: "blind", Role: "read_only", Databases: []string{"other"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var blindKey string
-	for bearer, p := range f.keys.keys {
-		if p.KeyID == blind {
-			blindKey = bearer
-		}
-	}
+	const blindKey = "slc_blind"
+	f.people.put(t, blindKey, access.Key{ID: "k-blind", Role: access.ReadOnly, Databases: []string{"other"}})
 	for _, c := range []call{
 		{method: "POST", path: "/v1/query/execute", body: map[string]any{"database": "DB", "sql": "SELECT 1"}},
 		{method: "POST", path: "/v1/lake/copy", body: map[string]any{"database": "DB", "sql": copySQL("a")}},

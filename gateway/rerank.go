@@ -138,7 +138,7 @@ func (s *server) scores(c *gin.Context, r *rerankRequest) (scores []float64, met
 		return nil, "", 0, &fault.Error{Code: fault.Invalid, Op: "gateway.rerank", Msg: fmt.Sprintf("%q does not support reranking", printable(r.name(), 200)),
 			Hint: "use a reranker, or an embedding model, whose vectors are compared"}
 	}
-	lease, _, err := s.lease(c, m, r.Options, r.KeepAlive)
+	lease, _, err := s.lease(c, m, r.Options, r.KeepAlive, nil)
 	if err != nil {
 		return nil, "", 0, err
 	}
@@ -165,7 +165,7 @@ func (r *rerankRequest) texts() []string {
 
 // logits are a reranker's scores.
 func (s *server) logits(c *gin.Context, lease *scheduler.Lease, r *rerankRequest) ([]float64, int, error) {
-	res, err := lease.Runner().Rerank(c.Request.Context(), runner.RerankRequest{Query: r.Query, Documents: r.texts(), Truncate: r.truncates()})
+	res, err := lease.Rerank(c.Request.Context(), runner.RerankRequest{Query: r.Query, Documents: r.texts(), Truncate: r.truncates()})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -187,7 +187,7 @@ func (s *server) logits(c *gin.Context, lease *scheduler.Lease, r *rerankRequest
 // cosines compare the query's vector with the documents'. A document without words is like nothing.
 func (s *server) cosines(c *gin.Context, lease *scheduler.Lease, r *rerankRequest) ([]float64, int, error) {
 	texts := append([]string{r.Query}, r.texts()...)
-	res, err := lease.Runner().Embed(c.Request.Context(), runner.EmbedRequest{Inputs: texts, Truncate: r.truncates()})
+	res, err := lease.Embed(c.Request.Context(), runner.EmbedRequest{Inputs: texts, Truncate: r.truncates()})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -17,7 +17,8 @@ const (
 	inference       // a credential, or nobody while Ollama's routes are open
 	manage          // an admin, or nobody while open_admin holds
 	member          // a credential
-	adminOnly       // an admin's own, unrestricted key
+	person          // a person who logged in, or an admin's unrestricted key
+	adminOnly       // an admin who logged in, or an admin's unrestricted key
 )
 
 type route struct {
@@ -58,17 +59,35 @@ func (s *server) routes() []route {
 		{method: "POST", path: "/v1/messages", class: inference, handle: s.anthropicMessages},
 		{method: "POST", path: "/v1/messages/count_tokens", class: inference, handle: s.anthropicCountTokens},
 
+		{method: "POST", path: "/api/pull", class: manage, handle: s.pull},
+		{method: "POST", path: "/api/push", class: manage, handle: s.push},
 		{method: "POST", path: "/api/create", class: manage, handle: s.create},
 		{method: "POST", path: "/api/copy", class: manage, handle: s.copyModel},
 		{method: "DELETE", path: "/api/delete", class: manage, handle: s.deleteModel},
 		{method: "HEAD", path: "/api/blobs/:digest", class: manage, handle: s.hasBlob},
 		{method: "POST", path: "/api/blobs/:digest", class: manage, handle: s.addBlob, bigBody: true},
 
+		{method: "POST", path: "/v1/auth/login", class: public, handle: s.login},
+		{method: "POST", path: "/v1/auth/logout", class: member, handle: s.logout},
+		{method: "POST", path: "/v1/auth/reauth", class: member, handle: s.reauth},
 		{method: "GET", path: "/v1/auth/me", class: member, handle: s.me},
-		{method: "GET", path: "/v1/keys", class: adminOnly, handle: list(s, s.listKeys)},
-		{method: "POST", path: "/v1/keys", class: adminOnly, handle: s.createKey},
-		{method: "GET", path: "/v1/keys/:id", class: adminOnly, handle: s.getKey},
-		{method: "DELETE", path: "/v1/keys/:id", class: adminOnly, handle: s.deleteKey},
+		{method: "GET", path: "/v1/users", class: adminOnly, handle: list(s, s.listUsers)},
+		{method: "POST", path: "/v1/users", class: adminOnly, handle: s.createUser},
+		{method: "GET", path: "/v1/users/:id", class: person, handle: s.getUser},
+		{method: "PATCH", path: "/v1/users/:id", class: person, handle: s.changeUser},
+		{method: "DELETE", path: "/v1/users/:id", class: adminOnly, handle: s.deleteUser},
+		{method: "GET", path: "/v1/keys", class: person, handle: list(s, s.listKeys)},
+		{method: "POST", path: "/v1/keys", class: person, handle: s.createKey},
+		{method: "GET", path: "/v1/keys/:id", class: person, handle: s.getKey},
+		{method: "PATCH", path: "/v1/keys/:id", class: person, handle: s.changeKey},
+		{method: "DELETE", path: "/v1/keys/:id", class: person, handle: s.deleteKey},
+		{method: "GET", path: "/v1/grants", class: person, handle: list(s, s.listGrants)},
+		{method: "POST", path: "/v1/grants", class: adminOnly, handle: s.createGrant},
+		{method: "GET", path: "/v1/grants/:id", class: person, handle: s.getGrant},
+		{method: "DELETE", path: "/v1/grants/:id", class: adminOnly, handle: s.deleteGrant},
+		{method: "GET", path: "/v1/devices", class: member, handle: list(s, s.devices)},
+		{method: "GET", path: "/v1/audit", class: adminOnly, handle: s.auditEntries},
+		{method: "GET", path: "/v1/audit/verify", class: adminOnly, handle: s.auditVerify},
 
 		{method: "GET", path: "/v1/databases", class: member, handle: list(s, s.databases)},
 		{method: "GET", path: "/v1/schema/tables", class: member, handle: list(s, s.schemaTables)},

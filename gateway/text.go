@@ -9,6 +9,7 @@ import (
 	"sluice/fault"
 	"sluice/models"
 	reading "sluice/models/reply" // reply is a function here
+	"sluice/runner"
 	"sluice/scheduler"
 )
 
@@ -31,7 +32,7 @@ func (s *server) completeText(c *gin.Context, t textRequest, emit func(turn) err
 	if err != nil {
 		return err
 	}
-	lease, opts, err := s.lease(c, m, t.options, t.keepAlive)
+	lease, opts, err := s.lease(c, m, t.options, t.keepAlive, prefixOfText(c, m.Name, t.system, t.prompt, t.images))
 	if err != nil {
 		return err
 	}
@@ -41,18 +42,13 @@ func (s *server) completeText(c *gin.Context, t textRequest, emit func(turn) err
 	}
 
 	ctx := c.Request.Context()
-	prompt, err := t.render(ctx, m, lease, ask.think)
+	fit, chat, err := s.textPrompt(c, &t, m, lease, ask)
 	if err != nil {
 		return err
 	}
 	if t.debugOnly {
-		return emit(turn{end: debugEnd(prompt)})
+		return emit(turn{end: debugEnd(fit.prompt)})
 	}
-	fit, err := fitter{numCtx: lease.Report().NumCtx, truncate: t.truncate, tokenize: lease.Runner().Tokenize}.text(ctx, prompt)
-	if err != nil {
-		return err
-	}
-	s.tellTruncated(c, fit)
 	run := answering{s: s, c: c, m: m, lease: lease, start: start, note: fit.note(), held: t.held, emit: emit}
 	after := ""
 	// What was asked for as text is text, unless thinking was asked for. A gap is filled with what stands there.
@@ -71,12 +67,37 @@ func (s *server) completeText(c *gin.Context, t textRequest, emit func(turn) err
 		}
 	}
 	what := scheduler.Completion{Prompt: fit.prompt.Text, Owner: wordOf(principal(c)), Images: fit.prompt.Images, Options: opts, Schema: ask.schema, Grammar: ask.grammar, After: after,
-		Logprobs: t.logprobs, TopLogprobs: t.topLogprobs, N: t.n, Truncate: t.truncate, Shift: t.shift}
-	if !t.raw {
+		Logprobs: t.logprobs, TopLogprobs: t.topLogprobs, N: t.n, Truncate: t.truncate, Shift: t.shift, Chat: chat}
+	if !t.raw && chat == nil {
 		// the old way to go on with a conversation: the next request sends this list back
 		run.context = func(answer string) ([]int, error) { return lease.Runner().Tokenize(ctx, fit.prompt.Text+answer, false) }
 	}
 	return run.generate(what)
+}
+
+// textPrompt makes the prompt, and for a lease elsewhere what its server makes one of.
+func (s *server) textPrompt(c *gin.Context, t *textRequest, m *models.Model, lease *scheduler.Lease, ask asked) (fitted, *runner.Chat, error) {
+	ctx := c.Request.Context()
+	if lease.Report().Chats {
+		if t.debugOnly && !t.asText(lease.Report()) {
+			if err := readable(m); err != nil {
+				return fitted{}, nil, err
+			}
+			prompt, err := t.render(ctx, m, lease, ask.think)
+			return fitted{prompt: prompt}, nil, err
+		}
+		prompt, chat, err := t.elsewhere(m, ask, lease.Report())
+		return fitted{prompt: prompt}, chat, err
+	}
+	prompt, err := t.render(ctx, m, lease, ask.think)
+	if err != nil || t.debugOnly {
+		return fitted{prompt: prompt}, nil, err
+	}
+	fit, err := fitter{numCtx: lease.Report().NumCtx, truncate: t.truncate, tokenize: lease.Runner().Tokenize}.text(ctx, prompt)
+	if err == nil {
+		s.tellTruncated(c, fit)
+	}
+	return fit, nil, err
 }
 
 // check refuses what this model cannot do, and what does not go together.

@@ -42,7 +42,7 @@ func (s *server) tokenize(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	lease, _, err := s.lease(c, m, req.Options, req.KeepAlive)
+	lease, _, err := s.lease(c, m, req.Options, req.KeepAlive, nil)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -85,7 +85,7 @@ func (s *server) detokenize(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	lease, _, err := s.lease(c, m, req.Options, req.KeepAlive)
+	lease, _, err := s.lease(c, m, req.Options, req.KeepAlive, nil)
 	if err != nil {
 		s.fail(c, err)
 		return

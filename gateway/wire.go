@@ -15,7 +15,7 @@ type keepAlive struct{ time.Duration }
 func (k *keepAlive) UnmarshalJSON(b []byte) error {
 	var s units.Seconds
 	if err := s.UnmarshalJSON(b); err != nil {
-		return fmt.Errorf("keep_alive: %w", err)
+		return fmt.Errorf("keep_alive: invalid duration: %w", err) // Go's words, which Ollama's clients look for
 	}
 	k.Duration = time.Duration(s)
 	return nil

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +21,8 @@ func TestKeepAlive(t *testing.T) {
 	}
 	for _, text := range []string{`true`, `false`, `"soon"`, `""`, `[]`, `{}`, `"NaN"`, `"inf"`} {
 		var k keepAlive
-		if err := json.Unmarshal([]byte(text), &k); err == nil {
-			t.Errorf("%s is %s", text, k.Duration)
+		if err := json.Unmarshal([]byte(text), &k); err == nil || !strings.Contains(err.Error(), "keep_alive: invalid duration: ") {
+			t.Errorf("%s is %s, %v", text, k.Duration, err)
 		}
 	}
 	var f inferenceFields

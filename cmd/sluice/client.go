@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ type client struct {
 	url, key string
 }
 
-// newClient takes the address from SLUICE_URL, else from SLUICE_HOST or OLLAMA_HOST, and the key from SLUICE_KEY.
+// newClient takes the address from SLUICE_URL, else from SLUICE_HOST or OLLAMA_HOST, and the key from SLUICE_KEY, else from
+// `sluice login`.
 func newClient() *client {
 	url := os.Getenv("SLUICE_URL")
 	for _, name := range []string{"SLUICE_HOST", "OLLAMA_HOST"} {
@@ -38,7 +40,11 @@ func newClient() *client {
 	if !strings.Contains(url, "://") {
 		url = "http://" + url
 	}
-	return &client{url: strings.TrimRight(url, "/"), key: os.Getenv("SLUICE_KEY")}
+	c := &client{url: strings.TrimRight(url, "/"), key: os.Getenv("SLUICE_KEY")}
+	if c.key == "" {
+		c.key = savedToken(c.url, time.Now())
+	}
+	return c
 }
 
 // send makes a request; a non-2xx answer becomes the *fault.Error that the server meant. The caller closes the body.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"sluice"
 	"sluice/agent"
 	"sluice/config"
 	"sluice/fault"
 	"sluice/models"
+	"sluice/units"
 )
 
 // defaultModel chooses the model of an ask that names none: the configured one, else the first of the catalogue's sql
@@ -18,7 +18,8 @@ type defaultModel struct {
 	asker     *agent.Agent
 	cfg       *config.Config
 	installed *models.Store
-	catalogue models.Catalogue
+	catalogue *catalogue
+	memory    func(context.Context) uint64 // what a model can have here, in bytes
 }
 
 // only gives the one installed model that can write, when there is just one: then there is nothing to choose.
@@ -34,14 +35,6 @@ func (d *defaultModel) only() string {
 	return all[0].Name
 }
 
-// loadCatalogue reads the operator's catalogue, else the built-in one.
-func loadCatalogue(path string) (models.Catalogue, error) {
-	if path != "" {
-		return models.LoadCatalogue(path)
-	}
-	return models.ParseCatalogue("models.yaml", sluice.Catalogue)
-}
-
 func (d *defaultModel) Ask(ctx context.Context, src agent.Source, q agent.Ask) (agent.Answer, error) {
 	if q.Model == "" && d.cfg.Agent.Model == "" {
 		has := func(name string) bool {
@@ -49,11 +42,14 @@ func (d *defaultModel) Ask(ctx context.Context, src agent.Source, q agent.Ask) (
 			approved := d.cfg.Agent.ApprovedModels
 			return err == nil && (len(approved) == 0 || slices.ContainsFunc(approved, func(a string) bool { return models.SameName(a, name) }))
 		}
-		name, missing := d.catalogue.Default(models.RoleSQL, has, machineMemory())
+		memory := d.memory(ctx)
+		name, missing := d.catalogue.now().Default(models.RoleSQL, has, memory)
 		if name == "" {
 			e := fault.New(fault.Conflict, "ask", "no model that answers questions is installed")
 			if missing != nil {
-				e.Hint = fmt.Sprintf("install %s (%s): sluice create %s --from FILE.gguf; or name an installed model", missing.Name, missing.Size, missing.Name)
+				e.Hint = fmt.Sprintf("the first that fits is %s (%s): sluice pull %s; or name an installed model", missing.Name, missing.Size, missing.Name)
+			} else {
+				e.Hint = fmt.Sprintf("none of the catalogue's fits into %s; name an installed model", units.Bytes(memory).Memory())
 			}
 			if name = d.only(); name == "" {
 				return agent.Answer{}, e

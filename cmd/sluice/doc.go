@@ -4,10 +4,19 @@
 // SLUICE_KEY) and never opens its files. (`eval` builds databases of its own and has the server's model.) This is the only package that reads the environment and wires
 // the rooms together.
 //
-//	what starts, in what order, and stops    serve.go
+//	what starts, in what order, and stops    serve.go, serve_models.go (what has to do with models)
+//	what SIGHUP takes over                   reload.go
+//	the catalogue: settings, what fits       catalogue.go
+//	where models are pulled from             sources.go
+//	serve --pull-defaults                    defaults.go
+//	the model of an ask that names none      default.go
 //	the interfaces that rooms state          wire.go
+//	the first admin key                      bootstrap.go
+//	the audit ledger, COPY's entries in it   audit_wire.go
+//	typing a password                        password.go
 //	talking to a server                      client.go
 //	what libraries may log                   strangers.go
 //	exit codes and error texts               main.go
-//	a command                                the file of its name
+//	pull and push, their progress            transfer.go, bars.go
+//	a command                                the file of its name, or models.go
 package main

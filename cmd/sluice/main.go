@@ -57,10 +57,10 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().Bool("json", false, "print JSON, for programs")
 	root.AddCommand(
 		serveCmd(), runCmd(), askCmd(), sqlCmd(), copyCmd(),
-		createCmd(), listCmd(), psCmd(), showCmd(), stopCmd(), cpCmd(), rmCmd(),
-		keysCmd(), gateCmd(), evalCmd(), loadCmd(), versionCmd(),
+		pullCmd(), pushCmd(), createCmd(), listCmd(), psCmd(), showCmd(), stopCmd(), cpCmd(), rmCmd(),
+		loginCmd(), logoutCmd(), usersCmd(), keysCmd(), grantsCmd(), auditCmd(), gateCmd(), evalCmd(), loadCmd(), doctorCmd(), versionCmd(),
 	)
-	for _, name := range []string{"pull", "push", "login", "users", "grants", "audit", "mcp", "doctor"} {
+	for _, name := range []string{"mcp"} {
 		root.AddCommand(absentCmd(name))
 	}
 	wrapArgs(root)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/ollama/ollama/api"
 	"github.com/spf13/cobra"
@@ -23,63 +22,49 @@ import (
 func listCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the installed models", Args: cobra.NoArgs,
+		Long: "List the installed models, newest first, then those of servers elsewhere (remotes), of which there is no size.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got api.ListResponse
-			if err := newClient().call(cmd.Context(), "GET", "/api/tags", nil, &got); err != nil {
+			var raw json.RawMessage
+			if err := newClient().call(cmd.Context(), "GET", "/api/tags", nil, &raw); err != nil {
 				return err
 			}
 			if wantJSON(cmd) {
-				return printJSON(cmd, got)
+				return printJSON(cmd, raw)
+			}
+			var got api.ListResponse
+			if err := json.Unmarshal(raw, &got); err != nil {
+				return err
 			}
 			var rows [][]string
 			for _, m := range got.Models {
-				rows = append(rows, []string{m.Name, bytesText(m.Size), m.Details.ParameterSize, m.Details.QuantizationLevel, m.ModifiedAt.Local().Format("2006-01-02 15:04")})
+				size, when := bytesText(m.Size), m.ModifiedAt.Local().Format("2006-01-02 15:04")
+				if m.Size == 0 {
+					size = "-"
+				}
+				if m.ModifiedAt.Unix() <= 0 {
+					when = "-"
+				}
+				rows = append(rows, []string{printable(m.Name), size, printable(m.Details.ParameterSize), printable(m.Details.QuantizationLevel), when})
 			}
 			return printTable(cmd.OutOrStdout(), []string{"NAME", "SIZE", "PARAMETERS", "QUANTIZATION", "MODIFIED"}, rows)
 		},
 	}
 }
 
-func psCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "ps", Short: "List the loaded models", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				Models []struct {
-					api.ProcessModelResponse
-					InFlight int    `json:"in_flight"`
-					State    string `json:"state"`
-				} `json:"models"`
-			}
-			if err := newClient().call(cmd.Context(), "GET", "/api/ps", nil, &got); err != nil {
-				return err
-			}
-			if wantJSON(cmd) {
-				return printJSON(cmd, got)
-			}
-			var rows [][]string
-			for _, m := range got.Models {
-				until := "in " + time.Until(m.ExpiresAt).Round(time.Second).String()
-				if time.Until(m.ExpiresAt) > 365*24*time.Hour {
-					until = "never"
-				}
-				rows = append(rows, []string{m.Name, m.State, fmt.Sprint(m.InFlight), bytesText(m.Size), bytesText(m.SizeVRAM), fmt.Sprint(m.ContextLength), until})
-			}
-			return printTable(cmd.OutOrStdout(), []string{"NAME", "STATE", "IN FLIGHT", "SIZE", "ON GPU", "CONTEXT", "UNLOADS"}, rows)
-		},
-	}
-}
-
 func showCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "show MODEL", Short: "Show what a model is", Args: cobra.ExactArgs(1),
+		Use: "show MODEL", Short: "Show what a model is: its family, size, context, what it can do, its default options", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got api.ShowResponse
-			if err := newClient().call(cmd.Context(), "POST", "/api/show", map[string]string{"model": args[0]}, &got); err != nil {
+			var raw json.RawMessage
+			if err := newClient().call(cmd.Context(), "POST", "/api/show", map[string]string{"model": args[0]}, &raw); err != nil {
 				return err
 			}
 			if wantJSON(cmd) {
-				return printJSON(cmd, got)
+				return printJSON(cmd, raw)
+			}
+			var got api.ShowResponse
+			if err := json.Unmarshal(raw, &got); err != nil {
+				return err
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "family        %s\nparameters    %s\nquantization  %s\n", got.Details.Family, got.Details.ParameterSize, got.Details.QuantizationLevel)
@@ -99,8 +84,13 @@ func showCmd() *cobra.Command {
 func stopCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop MODEL", Short: "Unload a model when its last request ends", Args: cobra.ExactArgs(1),
+		Long: "Unload a model when its last request ends. The next request for it loads it again. It is no error when it is not loaded.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newClient().call(cmd.Context(), "POST", "/api/generate", map[string]any{"model": args[0], "prompt": "", "keep_alive": 0}, nil)
+			body := map[string]any{"model": args[0], "prompt": "", "keep_alive": 0, "stream": false}
+			if err := newClient().call(cmd.Context(), "POST", "/api/generate", body, nil); err != nil {
+				return err
+			}
+			return done(cmd, "stopped", args[0])
 		},
 	}
 }
@@ -108,8 +98,13 @@ func stopCmd() *cobra.Command {
 func cpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "cp MODEL NAME", Short: "Give a model a second name", Args: cobra.ExactArgs(2),
+		Long:    "Give a model a second name. The files are shared: they take no room twice, and go with the last name.",
+		Example: "  sluice cp qwen2.5:7b my-model",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newClient().call(cmd.Context(), "POST", "/api/copy", map[string]string{"source": args[0], "destination": args[1]}, nil)
+			if err := newClient().call(cmd.Context(), "POST", "/api/copy", map[string]string{"source": args[0], "destination": args[1]}, nil); err != nil {
+				return err
+			}
+			return done(cmd, "copied to", args[1])
 		},
 	}
 }
@@ -117,16 +112,28 @@ func cpCmd() *cobra.Command {
 func rmCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm MODEL...", Short: "Delete models", Args: cobra.MinimumNArgs(1),
+		Long: "Delete models. One that is loaded goes when its last request ends. Files that another model has too stay.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				if err := newClient().call(cmd.Context(), "DELETE", "/api/delete", map[string]string{"model": name}, nil); err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.ErrOrStderr(), "deleted "+name)
+				if err := done(cmd, "deleted", name); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
 	}
+}
+
+// done says what was done with a model: to people on stderr, to programs as a line of JSON.
+func done(cmd *cobra.Command, what, name string) error {
+	if wantJSON(cmd) {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"status": "success", "model": name})
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), what+" "+name)
+	return nil
 }
 
 func createCmd() *cobra.Command {
@@ -135,7 +142,10 @@ func createCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME --from FILE.gguf|FOLDER|MODEL",
 		Short: "Make a model from a GGUF file, a safetensors folder, or another model",
-		Args:  cobra.ExactArgs(1),
+		Long: "Make a model from a GGUF file, a safetensors folder, or another model. Files are sent to the server unless it has them.\n" +
+			"It needs an admin key (SLUICE_KEY), or open_admin.",
+		Example: "  sluice create my-model --from model.gguf --param num_ctx=8192\n  sluice create terse --from my-model --system 'Answer in one sentence.'",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from == "" {
 				return usageError{errors.New("--from is missing; see sluice create --help")}

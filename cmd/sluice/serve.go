@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,6 @@ import (
 	"sluice/gateway"
 	"sluice/lakecopy"
 	"sluice/models"
-	"sluice/runner"
 	"sluice/scheduler"
 	"sluice/store"
 )
@@ -33,25 +31,19 @@ import (
 const stopGrace = 20 * time.Second
 
 func serveCmd() *cobra.Command {
-	var file, listen, home string
+	var settings settingsFlags
+	var pullDefaults bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Start the server", Args: cobra.NoArgs,
-		Long: "Start the server. Settings: flags, SLUICE_* and OLLAMA_* variables, the file, defaults (docs/SETTINGS.md).",
+		Long: "Start the server. Settings: flags, SLUICE_* and OLLAMA_* variables, the file, defaults (docs/SETTINGS.md).\n" +
+			"SIGHUP reads the file and the catalogue of models again and takes over what can change while it runs.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			userHome, err := os.UserHomeDir()
+			loadFile, err := settings.loader()
 			if err != nil {
 				return err
 			}
-			env := func(name string) string {
-				switch {
-				case name == "SLUICE_HOST" && listen != "":
-					return listen
-				case name == "SLUICE_HOME" && home != "":
-					return home
-				}
-				return os.Getenv(name)
-			}
-			cfg, err := config.Load(file, userHome, env)
+			load := func() (*config.Config, error) { return loadFile(settings.file) }
+			cfg, err := load()
 			if err != nil {
 				return usageError{err}
 			}
@@ -59,37 +51,49 @@ func serveCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			s.load, s.pullDefaults = load, pullDefaults
 			return s.serve(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "settings file, sluice.yaml")
-	cmd.Flags().StringVar(&listen, "listen", "", "address, host:port")
-	cmd.Flags().StringVar(&home, "home", "", "folder of the control store, models and the default database and lake")
+	settings.add(cmd)
+	cmd.Flags().BoolVar(&pullDefaults, "pull-defaults", false, "of each role (chat, sql, embed) without an installed model, get the catalogue's first that fits this machine, in the background")
 	return cmd
 }
 
 // server holds the running parts, in the order in which they start.
 type server struct {
-	cfg       *config.Config
+	cfg  *config.Config
+	load func() (*config.Config, error) // reads the settings again
+
+	pullDefaults bool // was asked for
+
 	log       *slog.Logger
+	level     *slog.LevelVar // of log
 	lock      *os.File
 	store     *store.Store
+	accounts  *store.Accounts
+	ledger    *store.Ledger
 	lake      *lakecopy.Service
-	sources   map[string]*database.Source
+	databases map[string]*database.Source
+	catalogue catalogue
+	sources   *sources // of models
+	installed *models.Store
+	inventory scheduler.Inventory
 	scheduler *scheduler.Scheduler
+	defaults  *defaultPuller
 	handler   http.Handler
 	listener  net.Listener
 }
 
 // newServer starts everything but the listener's loop. On an error all that had started is closed again.
 func newServer(ctx context.Context, cfg *config.Config) (*server, error) {
-	var level slog.Level
+	level := &slog.LevelVar{}
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	setDefaultLog(log)
-	s := &server{cfg: cfg, log: log, sources: map[string]*database.Source{}}
+	s := &server{cfg: cfg, log: log, level: level, databases: map[string]*database.Source{}}
 	if err := s.start(ctx); err != nil {
 		s.close()
 		return nil, err
@@ -113,7 +117,11 @@ func (s *server) start(ctx context.Context) (err error) {
 	if s.store, err = store.Open(ctx, filepath.Join(cfg.Home, "control.db")); err != nil {
 		return err
 	}
-	if err = bootstrap(ctx, s.store, cfg.AdminKey, os.Stderr); err != nil {
+	s.accounts = store.NewAccounts(s.store, nil)
+	if err = s.openLedger(ctx); err != nil {
+		return err
+	}
+	if err = bootstrap(ctx, s.store, s.ledger, cfg.AdminKey, os.Stderr); err != nil {
 		return err
 	}
 	if err = s.openLake(ctx); err != nil {
@@ -122,18 +130,13 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err = s.openDatabases(ctx); err != nil {
 		return err
 	}
-	installed, err := models.OpenStore(cfg.ModelsDir)
-	if err != nil {
-		return err
-	}
-	catalogue, err := loadCatalogue(cfg.Models)
-	if err != nil {
+	if err = s.openModels(); err != nil {
 		return err
 	}
 	if err = s.newScheduler(); err != nil {
 		return err
 	}
-	completer := &completer{models: installed, scheduler: s.scheduler}
+	completer := &completer{models: s.installed, scheduler: s.scheduler}
 	asker, err := agent.New(agent.Config{
 		Completer: completer, Model: cfg.Agent.Model, Approved: cfg.Agent.ApprovedModels, MaxRows: cfg.Agent.MaxRows,
 		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store),
@@ -142,8 +145,9 @@ func (s *server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.handler, err = gateway.New(gateway.Config{
-		Version: version, Models: installed, Scheduler: s.scheduler, Sources: s.sources, Agent: &defaultModel{asker: asker, cfg: cfg, installed: installed, catalogue: catalogue},
-		Lake: s.lake, Keys: &keys{store: s.store, now: time.Now},
+		Version: version, Models: s.installed, Scheduler: s.scheduler, Sources: s.databases,
+		Agent:    &defaultModel{asker: asker, cfg: cfg, installed: s.installed, catalogue: &s.catalogue, memory: s.memory},
+		Registry: s.sources, Warnings: s.defaults.Warnings, Lake: s.lake, Accounts: s.accounts, Ledger: auditLedger{s.ledger}, FreshFor: time.Duration(cfg.Auth.FreshFor),
 		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
 		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
 		Origins: cfg.Origins, Log: s.log,
@@ -166,7 +170,7 @@ func lockHome(home string) (*os.File, error) {
 }
 
 func (s *server) openLake(ctx context.Context) (err error) {
-	s.lake, err = lakecopy.New(ctx, lakecopy.Config{Connections: s.connections(), Journal: s.store})
+	s.lake, err = lakecopy.New(ctx, lakecopy.Config{Connections: s.connections(), Journal: auditedJournal{s.store, s.ledger}, Rights: s.accounts, FreshFor: time.Duration(s.cfg.Auth.FreshFor)})
 	return err
 }
 
@@ -206,64 +210,9 @@ func (s *server) openDatabases(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("databases.%s: %w", name, err)
 		}
-		s.sources[name] = src
+		s.databases[name] = src
 	}
 	return nil
-}
-
-func (s *server) newScheduler() (err error) {
-	binary, err := runnerBinary(s.cfg.Runner)
-	if err != nil {
-		return err
-	}
-	e := s.cfg.Engine
-	s.scheduler, err = scheduler.New(scheduler.Config{
-		Start: func(ctx context.Context) (scheduler.Runner, error) {
-			p, err := runner.Start(ctx, runner.Config{Binary: binary, Env: s.backends(), Log: func(line string) { s.log.Debug("runner", "line", line) }})
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		},
-		// The scheduler takes 0 for "not set"; the shortest time there is means the same as 0 does here.
-		MaxLoaded: e.MaxLoaded, MaxQueue: e.MaxQueue, KeepAlive: cmp.Or(time.Duration(e.KeepAlive), 1), LoadTimeout: time.Duration(e.LoadTimeout),
-		NumCtx: e.ContextLength, Parallel: e.NumParallel, KVCacheType: e.KVCacheType, FlashAttention: flashAttention(e.FlashAttention), Log: s.log,
-	})
-	return err
-}
-
-// flashAttention has the engine choose when nothing is set.
-func flashAttention(set *bool) string {
-	switch {
-	case set == nil:
-		return ""
-	case *set:
-		return "on"
-	}
-	return "off"
-}
-
-// backends tells the runner where ggml's backend libraries are, when there are any besides the one linked in.
-func (s *server) backends() []string {
-	if s.cfg.Backends == "" {
-		return nil
-	}
-	return []string{"OLLAMA_LIBRARY_PATH=" + s.cfg.Backends}
-}
-
-// runnerBinary finds sluice-runner: as configured, else beside this program.
-func runnerBinary(configured string) (string, error) {
-	if configured == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		configured = filepath.Join(filepath.Dir(self), "sluice-runner")
-	}
-	if _, err := os.Stat(configured); err != nil {
-		return "", fmt.Errorf("sluice-runner, which runs the models, is not there: %w (set SLUICE_RUNNER, or build it with make build)", err)
-	}
-	return configured, nil
 }
 
 // serve answers until ctx ends, then stops the parts in the reverse order of starting: no new requests, those in
@@ -273,6 +222,8 @@ func (s *server) serve(ctx context.Context) error {
 	schedulerCtx, stopScheduler := context.WithCancel(context.WithoutCancel(ctx))
 	schedulerDone := make(chan error, 1)
 	go func() { schedulerDone <- s.scheduler.Run(schedulerCtx) }()
+	stopDefaults := s.startDefaults(ctx)
+	defer stopDefaults()
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -299,10 +250,11 @@ func (s *server) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			s.log.Info("stopping", "grace", stopGrace.String())
 			running = false
-		case <-hangup: // a closed terminal must not end the server uncleanly
-			s.log.Warn("settings are read at the start only in this version: SIGHUP changes nothing")
+		case <-hangup: // a closed terminal sends it too, and must not end the server uncleanly
+			s.reload()
 		}
 	}
+	stopDefaults()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
 	if web.Shutdown(grace) != nil {
@@ -323,6 +275,20 @@ func (s *server) serve(ctx context.Context) error {
 	return err
 }
 
+// startDefaults begins to pull the default models where that was asked for. The function that it gives ends that, and waits.
+func (s *server) startDefaults(ctx context.Context) (stop func()) {
+	if !s.pullDefaults {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.defaults.Run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
 func (s *server) close() {
 	if s.listener != nil {
 		s.listener.Close()
@@ -332,9 +298,14 @@ func (s *server) close() {
 			s.log.Warn("closing the lake", "error", err)
 		}
 	}
-	for name, src := range s.sources {
+	for name, src := range s.databases {
 		if err := src.Close(); err != nil {
 			s.log.Warn("closing a database", "database", name, "error", err)
+		}
+	}
+	if s.ledger != nil {
+		if err := s.ledger.Close(); err != nil {
+			s.log.Warn("closing the audit ledger", "error", err)
 		}
 	}
 	if s.store != nil {

@@ -2,118 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ollama/ollama/api"
 
-	"sluice/access"
 	"sluice/agent"
 	"sluice/fault"
-	"sluice/gateway"
 	"sluice/models"
 	"sluice/runner"
 	"sluice/scheduler"
 	"sluice/store"
 )
-
-// bootstrapID is the id of the key that the first start makes, or that SLUICE_ADMIN_KEY sets.
-const bootstrapID = "bootstrap"
-
-// bootstrap makes the first admin key. A given one takes the place of the old bootstrap key; without one, a key is made
-// and shown only when there is none at all.
-func bootstrap(ctx context.Context, s *store.Store, given string, out io.Writer) error {
-	admin := store.Key{ID: bootstrapID, Owner: access.BootstrapOwner, Name: "bootstrap", Role: access.Admin.String(), CreatedAt: time.Now().UTC()}
-	if given != "" {
-		if len(given) < 20 {
-			return usageError{errors.New("SLUICE_ADMIN_KEY: too short for a secret; use 20 characters or more")}
-		}
-		admin.Hash = store.HashSecret(given)
-		if _, err := s.DeleteKey(ctx, bootstrapID); err != nil {
-			return err
-		}
-		return s.InsertKey(ctx, admin)
-	}
-	n, err := s.CountKeys(ctx)
-	if err != nil || n > 0 {
-		return err
-	}
-	secret, hash := store.NewSecret()
-	admin.Hash = hash
-	if err := s.InsertKey(ctx, admin); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "admin key (shown this once): %s\n", secret)
-	return err
-}
-
-// keys is the gateway's view of the stored keys.
-type keys struct {
-	store *store.Store
-	now   func() time.Time
-}
-
-// Principal looks a bearer up by its hash: nothing is compared byte by byte, so timing tells nothing.
-func (k *keys) Principal(ctx context.Context, bearer string) (access.Principal, error) {
-	key, err := k.store.KeyByHash(ctx, store.HashSecret(bearer))
-	if err != nil {
-		if fault.CodeOf(err) == fault.NotFound {
-			err = fault.New(fault.Unauthenticated, "keys", "this key is not known; leave the Authorization header away or use a valid one")
-		}
-		return access.Principal{}, err
-	}
-	return key.Principal(), nil
-}
-
-// Create makes a key for the one who asks.
-func (k *keys) Create(ctx context.Context, by access.Principal, n gateway.NewKey) (id, secret string, err error) {
-	role, err := access.ParseRole(n.Role)
-	if err != nil {
-		return "", "", err
-	}
-	if !by.Role.AtLeast(role) {
-		return "", "", fault.New(fault.Denied, "keys", "a key cannot have a higher role than its owner")
-	}
-	if strings.TrimSpace(n.Name) == "" {
-		return "", "", fault.New(fault.Invalid, "keys", "name is missing")
-	}
-	secret, hash := store.NewSecret()
-	id = "key_" + rand.Text()
-	return id, secret, k.store.InsertKey(ctx, store.Key{
-		ID: id, Hash: hash, Owner: by.Owner, Name: n.Name, Role: role.String(), Agent: n.Agent,
-		Databases: n.Databases, Tables: n.Tables, Models: n.Models, CreatedAt: k.now().UTC(),
-	})
-}
-
-// List gives all keys without their secrets.
-func (k *keys) List(ctx context.Context) ([]gateway.KeyInfo, error) {
-	all, err := k.store.Keys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]gateway.KeyInfo, 0, len(all))
-	for _, key := range all {
-		out = append(out, gateway.KeyInfo{
-			ID: key.ID, Owner: key.Owner, Name: key.Name, Role: key.Role, Agent: key.Agent, Databases: key.Databases,
-			Tables: key.Tables, Models: key.Models, CreatedAt: key.CreatedAt.Format(time.RFC3339),
-		})
-	}
-	return out, nil
-}
-
-// Delete removes a key; it is refused at the next request.
-func (k *keys) Delete(ctx context.Context, id string) error {
-	found, err := k.store.DeleteKey(ctx, id)
-	if err == nil && !found {
-		return fault.New(fault.NotFound, "keys", "no key with this id")
-	}
-	return err
-}
 
 // recorder keeps each ask for the Learning Loop.
 func recorder(s *store.Store) func(context.Context, agent.Record) error {
@@ -135,8 +35,22 @@ type completer struct {
 	scheduler *scheduler.Scheduler
 }
 
+// model finds an installed model, else one that a server elsewhere offers.
+func (c *completer) model(name string) (*models.Model, error) {
+	m, err := c.models.Get(name)
+	if fault.CodeOf(err) != fault.NotFound {
+		return m, err
+	}
+	for _, offered := range c.scheduler.Offered() {
+		if models.SameName(offered.Name, name) {
+			return offered, nil
+		}
+	}
+	return m, err
+}
+
 func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, error) {
-	m, err := c.models.Get(q.Model)
+	m, err := c.model(q.Model)
 	if err != nil {
 		return "", err
 	}
@@ -165,7 +79,12 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	defer lease.Release()
 	var text strings.Builder
 	// A schema that does not fit is refused, not truncated: cut, it would be a question about other tables.
-	err = lease.Generate(ctx, scheduler.Completion{Prompt: prompt.Text, Owner: agentOwner, Options: opts}, func(ch runner.Chunk) error {
+	what := scheduler.Completion{Prompt: prompt.Text, Owner: agentOwner, Options: opts}
+	if lease.Report().Chats { // elsewhere, where prompts are rendered
+		request["stop"] = opts.Stop
+		what.Chat = &runner.Chat{Messages: messages, Options: request}
+	}
+	err = lease.Generate(ctx, what, func(ch runner.Chunk) error {
 		text.WriteString(ch.Text)
 		return nil
 	})

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
@@ -64,23 +63,5 @@ func TestKilledRunner(t *testing.T) {
 	status, text := shared.call(t, "", "POST", "/api/generate", object{"model": tiny, "prompt": "Hi", "stream": false, "options": object{"num_predict": 2}})
 	if status != http.StatusOK {
 		t.Fatalf("the next request: %d %s", status, text)
-	}
-}
-
-func TestModelsSwapAndOneIsLoadedAtATime(t *testing.T) {
-	for _, name := range []string{coder, tiny, coder} {
-		status, text := shared.call(t, "", "POST", "/api/generate", object{"model": name, "prompt": "Hi", "stream": false, "options": object{"num_predict": 2}})
-		if status != http.StatusOK {
-			t.Fatalf("%s: %d %s", name, status, text)
-		}
-		var ps struct{ Models []struct{ Name string } }
-		_, text = shared.call(t, "", "GET", "/api/ps", nil)
-		if err := json.Unmarshal([]byte(text), &ps); err != nil {
-			t.Fatal(err)
-		}
-		if fmt.Sprint(ps.Models) != fmt.Sprintf("[{%s}]", name) {
-			t.Errorf("after %s, /api/ps lists %v", name, ps.Models)
-		}
-		eventually(t, "one runner is left", func() bool { return len(shared.runners(t)) == 1 })
 	}
 }

@@ -61,7 +61,9 @@ func TestExitCodes(t *testing.T) {
 		"a missing argument is a usage error":      {adminKey, []string{"show"}, 2, "--help"},
 		"an unknown command is told apart":         {adminKey, []string{"frobnicate"}, 2, "unknown command"},
 		"so is an unknown one below a group":       {adminKey, []string{"keys", "creat"}, 2, "unknown command"},
-		"a command of a later version says so":     {adminKey, []string{"pull", "x"}, 1, "not there in this version"},
+		"a command of a later version says so":     {adminKey, []string{"mcp", "x"}, 1, "not there in this version"},
+		"a host that nobody allowed is refused":    {adminKey, []string{"pull", "models.example.org/a/b"}, 3, "models.example.org"},
+		"pulling needs an admin":                   {readOnly, []string{"pull", "x"}, 3, "admin"},
 		"a declined ask is a refusal, in JSON too": {readOnly, []string{"ask", "--json", "-d", "shop", "--model", "no-such-model", "x"}, 1, "not found"},
 		"JSON on request":                          {readOnly, []string{"sql", "--json", "-d", "shop", "SELECT 1 AS one"}, 0, `"one"`},
 	}

@@ -120,13 +120,16 @@ func start(home string) (*server, error) {
 }
 
 // launch starts a server with the settings that are in its home, and waits until it listens.
-func launch(home string, env ...string) (*server, error) {
+func launch(home string, env ...string) (*server, error) { return launchWith(home, nil, env...) }
+
+// launchWith is launch with further flags.
+func launchWith(home string, flags []string, env ...string) (*server, error) {
 	bin, err := need("SLUICE_TEST_BIN")
 	if err != nil {
 		return nil, err
 	}
 	s := &server{home: home, bin: filepath.Join(bin, "sluice")}
-	s.cmd = exec.Command(s.bin, "serve", "--config", filepath.Join(home, "sluice.yaml"))
+	s.cmd = exec.Command(s.bin, append([]string{"serve", "--config", filepath.Join(home, "sluice.yaml")}, flags...)...)
 	s.cmd.Env = append(environment(), append(env, "SLUICE_ADMIN_KEY="+adminKey)...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

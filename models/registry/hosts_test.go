@@ -37,13 +37,13 @@ func TestWhichRegistriesAreAsked(t *testing.T) {
 		"http that is not asked for":      {cfg, Transfer{Name: "http://localhost:5000/x/y"}, "", fault.Invalid, "insecure"},
 		"http to a public one":            {cfg, Transfer{Name: "http://hub.example.com/x/y", Insecure: true}, "", fault.Denied, "plain HTTP"},
 		"another scheme":                  {cfg, Transfer{Name: "file://localhost:5000/x/y"}, "", fault.Invalid, "invalid model name"},
-		"another host":                    {cfg, Transfer{Name: "evil.example/x/y"}, "", fault.Denied, "registries in models.yaml"},
+		"another host":                    {cfg, Transfer{Name: "evil.example/x/y"}, "", fault.Denied, "is not allowed"},
 		"another port":                    {cfg, Transfer{Name: "localhost:5001/x/y", Insecure: true}, "", fault.Denied, "localhost:5001"},
 		"a host that only begins like it": {cfg, Transfer{Name: "registry.ollama.ai.evil.example/x/y"}, "", fault.Denied, "not allowed"},
 		"no name":                         {cfg, Transfer{}, "", fault.Invalid, "invalid model name"},
 		"a name that climbs":              {cfg, Transfer{Name: "../../etc"}, "", fault.Invalid, "invalid model name"},
 		"a good source, a bad name":       {cfg, Transfer{Name: "../x", Source: "m"}, "", fault.Invalid, "invalid model name"},
-		"no registries at all":            {Config{Store: store}, Transfer{Name: "m"}, "", fault.Denied, "registries in models.yaml"},
+		"no registries at all":            {Config{Store: store}, Transfer{Name: "m"}, "", fault.Denied, "is not allowed"},
 		"the first is for bare names":     {Config{Store: store, Hosts: []string{"hub.example.com"}}, Transfer{Name: "a/m:q4"}, "https://hub.example.com/v2/a/m/manifests/q4", 0, ""},
 	}
 	for name, row := range cases {
@@ -55,6 +55,10 @@ func TestWhichRegistriesAreAsked(t *testing.T) {
 			r, err := c.remote(row.t)
 			if row.text != "" {
 				wantFault(t, err, row.code, row.text)
+				var f *fault.Error
+				if errors.As(err, &f); row.text == "is not allowed" && !strings.Contains(f.Hint, "registries in sluice.yaml or models.yaml") {
+					t.Errorf("the hint is %q", f.Hint)
+				}
 				return
 			}
 			if err != nil {
