@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"sluice/fault"
@@ -74,10 +75,8 @@ func (l *loop) braked(w *waiter) error {
 	if f == nil || !installed(w.want.Model) {
 		return nil
 	}
-	for _, in := range l.of(w.path) {
-		if (in.state == Ready || in.state == Loading) && w.numCtx <= in.numCtx {
-			return nil
-		}
+	if l.served(w, nil) {
+		return nil
 	}
 	numCtx := w.numCtx
 	if numCtx == 0 {
@@ -86,7 +85,14 @@ func (l *loop) braked(w *waiter) error {
 	return f.stops(time.Now(), numCtx)
 }
 
-// loadFailed gives the error to all who wait for the model, unless the load is tried once more. started tells that it is the
+// served tells whether the model has a runner that is ready or loads, has the context that the waiter asks for, and is not but.
+func (l *loop) served(w *waiter, but *instance) bool {
+	return slices.ContainsFunc(l.of(w.path), func(in *instance) bool {
+		return in != but && (in.state == Ready || in.state == Loading) && w.numCtx <= in.numCtx
+	})
+}
+
+// loadFailed gives the error to all who wait for the model and whom no other runner of it serves, unless the load is tried once more. started tells that it is the
 // model's, not one of starting a runner.
 func (l *loop) loadFailed(in *instance, err error, started bool) {
 	if in.state != Loading {
@@ -107,12 +113,7 @@ func (l *loop) loadFailed(in *instance, err error, started bool) {
 	if started {
 		err = l.remember(in.path, in.numCtx, err)
 	}
-	for _, other := range l.of(in.path) {
-		if other != in && (other.state == Ready || other.state == Loading) {
-			return // those who wait are served by it
-		}
-	}
-	l.refuse(refusedFailed, func(w *waiter) bool { return w.path == in.path && len(l.offersTo(w)) == 0 }, err)
+	l.refuse(refusedFailed, func(w *waiter) bool { return w.path == in.path && len(l.offersTo(w)) == 0 && !l.served(w, in) }, err)
 }
 
 // remember keeps a failure, and gives the error for those who waited for the load.

@@ -16,7 +16,8 @@
 // another one is asked for all the time (policy.go says when); every wait ends with its context.
 //
 // How a model is loaded is decided by the request that makes it load. A later one that asks for a larger num_ctx has it
-// loaded again; its num_gpu, num_batch, num_thread and use_mmap are ignored while the model is loaded. A model that nobody said how
+// loaded again, in the place of one runner of it, or on GPUs that have none; its other runners serve on. num_gpu, num_batch, num_thread and
+// use_mmap of a later one are ignored while the model is loaded. A model that nobody said how
 // many requests it shall answer at a time gets fewer rather than fewer layers on GPUs.
 //
 //	settings and their defaults       config.go

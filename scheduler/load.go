@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice/fault"
@@ -66,18 +67,27 @@ func (l *loop) keepAlive(w *waiter, replica bool) time.Duration {
 	return l.cfg.KeepAlive
 }
 
-// warning says why a model gets fewer layers on GPUs than the machine could give it, of those that were asked for; asked is negative
-// when all were.
+// warning says why a model gets fewer layers on GPUs than the machine could give it, of those that were asked for, and which of its
+// devices are not there; asked is negative when all layers were asked for.
 func (l *loop) warning(in *instance, asked int) string {
 	a := l.account()
 	if a == nil {
 		return ""
 	}
+	list := a.fewer(in, asked)
+	if absent := a.absent(in.load.Devices); len(absent) > 0 {
+		list = append(list, absentText(absent)+"; `sluice doctor` lists what is")
+	}
+	return strings.Join(list, "; ")
+}
+
+// fewer is the first part of a warning, where there is one.
+func (a *account) fewer(in *instance, asked int) []string {
 	load := in.load
 	load.Layers = asked // not those of a second try
 	best, ok := a.place(load, a.whole(), nil)
 	if !ok || best.Layers() <= in.plan.Layers() {
-		return ""
+		return nil
 	}
 	why := "other models or programs have the rest of the GPUs' memory"
 	if in.second != nil {
@@ -85,7 +95,7 @@ func (l *loop) warning(in *instance, asked int) string {
 	} else if other := a.otherOnGPUs(); other > 0 {
 		why = fmt.Sprintf("other programs have %s of the GPUs' memory", units.Bytes(other).Memory())
 	}
-	return fmt.Sprintf("%d layers are on GPUs, %d would be on the empty machine: %s", in.plan.Layers(), best.Layers(), why)
+	return []string{fmt.Sprintf("%d layers are on GPUs, %d would be on the empty machine: %s", in.plan.Layers(), best.Layers(), why)}
 }
 
 // otherOnGPUs is what other programs have of the GPUs.

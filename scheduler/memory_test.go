@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"sluice/fault"
 	"sluice/runner"
 	"sluice/scheduler/fit"
 )
@@ -121,6 +124,7 @@ func TestDecideByMemory(t *testing.T) {
 		"one stops already: it is waited for":             {runners: []runnerView{ready("a", 0), in(Stopping, ready("c", 0))}, waiters: []waiterView{{path: "b"}}},
 		"two wait: each gets a place of its own":          {runners: []runnerView{ready("a", 0), in(Stopping, ready("c", 0))}, waiters: []waiterView{{path: "b"}, {path: "d"}}, want: evict, victim: "a"},
 		"the place of who waited first is not taken":      {runners: []runnerView{ready("a", 1), in(Stopping, ready("c", 0))}, waiters: []waiterView{{path: "b"}, {path: "d"}}},
+		"who waits for its own place has it":              {runners: []runnerView{in(Stopping, ready("b", 0)), ready("c", 0)}, waiters: []waiterView{{path: "b"}, {path: "d"}}, want: evict, victim: "c"},
 		"a second runner goes before the only one":        {runners: []runnerView{ready("a", 0), ready("c", 0), ready("c", 1)}, waiters: []waiterView{{path: "b"}}, want: evict, victim: "c"},
 		"a pinned one's own larger context is no bar":     {runners: []runnerView{pin(ready("a", 0)), ready("c", 1)}, waiters: []waiterView{{path: "a", numCtx: 8192}}, want: evict, victim: "a"},
 		"elsewhere is taken before a load":                {waiters: []waiterView{{path: "b", remote: 1}}, want: away},
@@ -168,5 +172,47 @@ func TestAShortageIsToldByNumbers(t *testing.T) {
 		if got := publicText(changed.error()); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// TestAShortageNamesDevices that the model's setting has and the machine has not: they are the operator's own words.
+func TestAShortageNamesDevices(t *testing.T) {
+	for name, row := range map[string]struct {
+		devices, absent []string
+		pinned          uint64
+		code            fault.Code
+		want            string
+	}{
+		"none of them is there": {
+			devices: []string{"CUDA7", "CUDA8"}, absent: []string{"CUDA7", "CUDA8"}, code: fault.Conflict,
+			want: "the model may be loaded on no other devices than CUDA7, CUDA8, and none of them is there",
+		},
+		"one is, and is too small": {
+			devices: []string{"CUDA0", "CUDA7"}, absent: []string{"CUDA7"}, code: fault.TooLarge,
+			want: "the model needs 30 GiB of memory at num_ctx 8192 × 2 parallel, 30 GiB of which are its weights; its devices have 24 GiB for models; of its devices CUDA7 is not there",
+		},
+		"one is, and is pinned": {
+			devices: []string{"CUDA0", "CUDA7", "CUDA8"}, absent: []string{"CUDA7", "CUDA8"}, pinned: 20 * gib, code: fault.Busy,
+			want: "the model needs 30 GiB of memory at num_ctx 8192 × 2 parallel, 30 GiB of which are its weights; its devices have 24 GiB for models, but 20 GiB are held by models that are pinned; of its devices CUDA7, CUDA8 are not there",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := fit.Load{NumCtx: 8192, Parallel: 2, Devices: row.devices}
+			s := shortage{load: load, needs: []runner.DeviceMemory{{Weights: 30 * gib}}, has: 24 * gib, pinned: row.pinned, absent: row.absent}
+			var f *fault.Error
+			if !errors.As(s.error(), &f) || f.Code != row.code || f.Msg != row.want || !strings.Contains(f.Hint, "sluice doctor") {
+				t.Errorf("got %+v\nwant %s", f, row.want)
+			}
+		})
+	}
+}
+
+// TestAClaimIsOfTheLimitToo: what earlier waiters will load is missing on its device, and of what all may have together.
+func TestAClaimIsOfTheLimitToo(t *testing.T) {
+	devices := []runner.Device{{ID: "gpu0", TotalBytes: 24 * gib, FreeBytes: 24 * gib}, {ID: runner.CPU, TotalBytes: 64 * gib, FreeBytes: 64 * gib}}
+	table := newTable(view{memory: newAccount(devices, 0, 30*gib, nil, nil, nil)})
+	table.claim(need{plan: fit.Plan{Memory: charge(map[string]uint64{"gpu0": 10, "cpu": 2})}})
+	if r := table.rest(nil); r.free[0] != 14*gib || r.total != 18*gib {
+		t.Errorf("%d GiB of the GPU and %d of the limit are left", r.free[0]/gib, r.total/gib)
 	}
 }

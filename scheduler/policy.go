@@ -90,6 +90,9 @@ const (
 // ready and the waiting request was there, it takes no new lease; and after maxTurn nothing is loaded any more where the
 // waiting request's model shall go. Its own later requests then queue behind the model that waited.
 //
+// A request for a larger context than its model is loaded with is one whose model is not loaded. What it has loaded takes the place of
+// one of the model's runners, or of more when it needs them; the others serve on. Where GPUs without any of them have room for it, none goes.
+//
 // A runner goes when it is idle and nobody wants it, second runners of a model before the only one, the least recently used
 // first, and only when its going helps; one with leases is never stopped, only kept from new ones.
 func decide(v view) action {
@@ -154,7 +157,7 @@ func (t *table) wake(d time.Duration) {
 
 // serve does what can be done for one waiter.
 func (t *table) serve(i int, w waiterView) action {
-	var full, loading, leaving, small bool
+	var full, loading, leaving bool
 	var free *runnerView
 	for _, r := range t.of[w.path] {
 		fits := w.numCtx <= r.numCtx
@@ -163,8 +166,7 @@ func (t *table) serve(i int, w waiterView) action {
 			loading = true // with too small a context too: it is served first, then loaded again
 		case r.state == Stopping, r.state == Draining:
 			leaving = true
-		case !fits:
-			small = true
+		case !fits: // room says whether it goes
 		case r.inFlight >= r.slots:
 			full = true
 		case free == nil || t.better(i, r, free):
@@ -195,6 +197,7 @@ func (t *table) serve(i int, w waiterView) action {
 	if short == nil {
 		short = t.places(n.load, stays)
 	}
+	n.path, n.replicas = w.path, w.replicas
 	switch {
 	case short != nil && w.offered: // it waits for its turn there, and holds nobody up who asks for less
 		t.looked[w.path] = false
@@ -205,9 +208,10 @@ func (t *table) serve(i int, w waiterView) action {
 	case short != nil:
 		return action{kind: refuse, waiter: i, short: short}
 	case leaving: // its own place becomes free
-		t.claim(n, t.rest(true))
-	case small:
-		return t.reload(i, w)
+		if plan, ok := t.fits(n, t.leaving(true)); ok {
+			n.plan = plan
+		}
+		t.claim(n)
 	default:
 		return t.room(i, w, n)
 	}
@@ -271,17 +275,6 @@ func (t *table) overdue(w waiterView, r *runnerView) bool {
 	return r.passed >= t.maxPass || t.now.Sub(from) >= t.maxTurn
 }
 
-// reload lets a runner go whose context is too small.
-func (t *table) reload(i int, w waiterView) action {
-	for _, r := range t.of[w.path] {
-		if r.state == Ready && w.numCtx > r.numCtx && (r.idle() && !t.wanted[r.id] || t.overdue(w, r)) {
-			return action{kind: evict, waiter: i, runner: r.id, reason: ReasonContext}
-		}
-	}
-	t.blocked = true
-	return action{}
-}
-
 // replica loads a further runner of a model whose runners are all full: where there is free room for the whole of it, on GPUs that
 // have none of it, when nobody waits for that room.
 func (t *table) replica(i int, w waiterView) action {
@@ -305,15 +298,7 @@ func (t *table) replica(i int, w waiterView) action {
 	t.wake(memoryPoll)
 	ways := t.loads(i)
 	whole := len(ways[0].Model.Facts.Layout.Layers) + 1
-	unused := func(device int) bool {
-		for _, r := range runners {
-			if t.memory.charges[r.id][device] > 0 {
-				return false
-			}
-		}
-		return true
-	}
-	plan, ok := t.memory.place(ways[0], t.free(), unused)
+	plan, ok := t.memory.place(ways[0], t.free(), t.without(runners))
 	if !ok || whole == 1 || plan.Layers() < whole {
 		return action{}
 	}

@@ -97,6 +97,9 @@ func kindsFor(r *rand.Rand, m *machine) (kinds []*kind) {
 			if r.IntN(2) == 0 {
 				k.settings.Devices = append(k.settings.Devices, runner.CPU)
 			}
+			if len(kinds)%2 == 0 {
+				k.settings.Devices = append(k.settings.Devices, "gpu99") // which is not there
+			}
 		}
 		if k.away {
 			k.model.Path = ""

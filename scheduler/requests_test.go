@@ -22,19 +22,32 @@ const (
 	late                 // its time is over
 )
 
-// bound is how long a request may wait by the rules, when so many wait for the same model before it. A round is the turn of one model:
+// bound is how long a request may wait by the rules, since begin, when so many waited for the same model before it. A round is the turn
+// of one model:
 //
 //	until its turn is over           MaxTurn, from when it was ready and the next one waited
 //	until its last lease ends        mostHeld
 //	until its memory is back         a stop, 5 s (settleFor) for what drivers or other programs give back, two slow readings
-//	until the next one is loaded     one load, and one more when memory ran out; a load that is stuck, until LoadTimeout
+//	until the next one is loaded     one load; one more where memory may run out; where one may be stuck, until LoadTimeout
 //
-// Each other model may be ahead of it in each round but one: one whose load had begun. As many rounds are needed as those ahead of the same
-// model take turns; a crash takes a round.
-func (o *oracle) bound(ahead, crashes int) time.Duration {
-	round := o.cfg.MaxTurn + mostHeld + 7*time.Second + 2*mostLoading + patienceOf
-	turns := 1 + ahead*int(mostHeld/time.Second)/max(1, int(o.cfg.MaxTurn/time.Second))
-	return time.Duration((len(o.kinds)+1)*turns+crashes) * round
+// Each other model that somebody wanted meanwhile may be ahead of it in each round but one: one whose load had begun. Each round serves at
+// least one of those ahead of it for the same model; a crash takes a round.
+func (o *oracle) bound(k *kind, begin time.Time, ahead, crashes int) time.Duration {
+	load := mostLoading
+	if !o.exact {
+		load *= 2
+	}
+	turn := o.cfg.MaxTurn + mostHeld + 7*time.Second + load
+	round := 2 * turn
+	for _, other := range o.kinds {
+		if other == k || o.waiting[other.name]+o.holding[other.name] > 0 || !o.wanted[other.name].Before(begin) {
+			round += turn
+			if other.flaky {
+				round += patienceOf
+			}
+		}
+	}
+	return time.Duration(1+ahead)*round + time.Duration(crashes)*(turn+patienceOf)
 }
 
 // lease is one request, from its question to the release.
@@ -55,9 +68,14 @@ func (o *oracle) lease(k *kind, want Want, how end, patience, hold time.Duration
 	o.mu.Unlock()
 	lease, err := o.s.Lease(ctx, want)
 	o.mu.Lock()
+	if err == nil {
+		o.holding[k.name]++
+		defer o.left(k)
+	}
 	o.waiting[k.name]--
 	waited := time.Since(begin)
-	bound := o.bound(ahead, o.crashes-crashes)
+	bound := o.bound(k, begin, ahead, o.crashes-crashes)
+	o.wanted[k.name] = time.Now()
 	o.longest = max(o.longest, float64(waited)/float64(bound))
 	o.mu.Unlock()
 	if waited > bound {
@@ -89,6 +107,14 @@ func (o *oracle) lease(k *kind, want Want, how end, patience, hold time.Duration
 	<-time.After(hold)
 	f.use(-1)
 	lease.Release()
+}
+
+// left notes the end of a request that got a lease.
+func (o *oracle) left(k *kind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holding[k.name]--
+	o.wanted[k.name] = time.Now()
 }
 
 func (o *oracle) crashed() bool {
