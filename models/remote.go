@@ -13,7 +13,7 @@ import (
 // Told is what a server elsewhere says about a model of its own. Zero fields are not known.
 type Told struct {
 	Digest       string // 64 hex digits; else one is made of the name
-	Size         int64 // bytes
+	Size         int64  // bytes
 	ModifiedAt   time.Time
 	Details      api.ModelDetails
 	Capabilities []string // as Model.Capabilities has them

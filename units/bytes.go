@@ -39,7 +39,9 @@ func (b *Bytes) UnmarshalYAML(text []byte) (err error) {
 }
 
 // String writes decimal units, as downloads and files are counted: "4.7 GB".
-func (b Bytes) String() string { return scaled(float64(b), []string{"TB", "GB", "MB", "kB"}, 1e12, 1e3) }
+func (b Bytes) String() string {
+	return scaled(float64(b), []string{"TB", "GB", "MB", "kB"}, 1e12, 1e3)
+}
 
 // Memory writes binary units, as memory is counted: "4.4 GiB".
 func (b Bytes) Memory() string {
