@@ -137,8 +137,10 @@ func (l *loop) schedule() {
 
 // view copies what the policy needs.
 func (l *loop) view() view {
-	v := view{now: time.Now(), maxLoaded: l.cfg.MaxLoaded, maxPass: l.cfg.MaxPass, maxTurn: l.cfg.MaxTurn, loads: l.loadsOf, seen: l.seen}
-	v.memory, v.maxLoaded = l.account(), l.mostLoaded()
+	v := view{
+		now: time.Now(), maxLoaded: l.mostLoaded(), maxPass: l.cfg.MaxPass, maxTurn: l.cfg.MaxTurn,
+		memory: l.account(), loads: l.loadsOf, seen: l.seen,
+	}
 	l.views++
 	l.shown = l.shown[:0]
 	for _, w := range l.queue {

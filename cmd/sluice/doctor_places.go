@@ -50,14 +50,11 @@ func (d *doctor) place(ctx context.Context, m *models.Model) placeReport {
 		}
 		return out
 	}
-	e := d.cfg.Engine
 	var s *scheduler.Scheduler
-	s, err := scheduler.New(scheduler.Config{
-		Start:     func(context.Context) (scheduler.Runner, error) { return newRehearsal(s), nil },
-		Inventory: d.machine, Memory: uint64(d.cfg.Limits.Memory), GPUOverhead: uint64(e.GPUOverhead), Settings: d.catalogue.settings,
-		NumCtx: e.ContextLength, Parallel: e.NumParallel, KVCacheType: e.KVCacheType, FlashAttention: flashAttention(e.FlashAttention),
-		Log: slog.New(slog.DiscardHandler),
-	})
+	cfg := schedulerConfig(d.cfg, d.machine, &d.catalogue)
+	cfg.Start = func(context.Context) (scheduler.Runner, error) { return newRehearsal(s), nil }
+	cfg.Log = slog.New(slog.DiscardHandler)
+	s, err := scheduler.New(cfg)
 	if err != nil {
 		return fail(err)
 	}

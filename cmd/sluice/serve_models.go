@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sluice/config"
 	"sluice/models"
 	"sluice/runner"
 	"sluice/scheduler"
@@ -57,21 +58,28 @@ func (s *server) newScheduler() (err error) {
 	if err != nil {
 		return err
 	}
-	e := s.cfg.Engine
-	s.scheduler, err = scheduler.New(scheduler.Config{
-		Start: func(ctx context.Context) (scheduler.Runner, error) {
-			p, err := runner.Start(ctx, child)
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		},
-		Inventory: s.inventory, Memory: uint64(s.cfg.Limits.Memory), GPUOverhead: uint64(e.GPUOverhead), Settings: s.catalogue.settings, Remotes: elsewhere,
+	cfg := schedulerConfig(s.cfg, s.inventory, &s.catalogue)
+	cfg.Start = func(ctx context.Context) (scheduler.Runner, error) {
+		p, err := runner.Start(ctx, child)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	cfg.Remotes, cfg.Log = elsewhere, s.log
+	s.scheduler, err = scheduler.New(cfg)
+	return err
+}
+
+// schedulerConfig is what the settings say of loading models. The doctor asks a scheduler of the same settings.
+func schedulerConfig(c *config.Config, devices scheduler.Inventory, models *catalogue) scheduler.Config {
+	e := c.Engine
+	return scheduler.Config{
+		Inventory: devices, Memory: uint64(c.Limits.Memory), GPUOverhead: uint64(e.GPUOverhead), Settings: models.settings,
 		// The scheduler takes 0 for "not set"; the shortest time there is means the same as 0 does here.
 		MaxLoaded: e.MaxLoaded, MaxQueue: e.MaxQueue, KeepAlive: cmp.Or(time.Duration(e.KeepAlive), 1), LoadTimeout: time.Duration(e.LoadTimeout),
-		NumCtx: e.ContextLength, Parallel: e.NumParallel, KVCacheType: e.KVCacheType, FlashAttention: flashAttention(e.FlashAttention), Log: s.log,
-	})
-	return err
+		NumCtx: e.ContextLength, Parallel: e.NumParallel, KVCacheType: e.KVCacheType, FlashAttention: flashAttention(e.FlashAttention),
+	}
 }
 
 // elsewhere is a server elsewhere as the scheduler needs it: package remote does not know the scheduler.
