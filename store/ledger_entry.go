@@ -83,9 +83,6 @@ func (e Event) entry() (Entry, error) {
 // entryDomain begins all that is hashed, so that no other bytes that Sluice hashes can be taken for an entry.
 const entryDomain = "sluice/ledger/1\n"
 
-// entryHead is the length of the part of an encoded entry that has a fixed length.
-const entryHead = len(entryDomain) + sha256.Size + 8 + 8
-
 // The bytes that are hashed, in this order: the 16 bytes of entryDomain; prev, 32 bytes; seq and time (microseconds since
 // 1970 UTC), 8 bytes each, two's complement, big-endian; then kind, principal, request id and details, each as its length in
 // bytes (4 bytes, big-endian) and its UTF-8. Every length is given, so two different entries never have the same bytes.
