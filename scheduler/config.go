@@ -77,7 +77,7 @@ type Config struct {
 	FlashAttention string // as runner.LoadRequest has it
 
 	// While another model waits for room, a loaded one that is asked for all the time goes on for at most MaxPass further
-	// leases (default 8) and MaxTurn (default 10s); then it takes no new lease.
+	// leases (default 16) and MaxTurn (default 10s); then it takes no new lease.
 	MaxPass int
 	MaxTurn time.Duration
 
@@ -88,7 +88,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	ints := map[*int]int{
-		&c.MaxQueue: 512, &c.NumCtx: 4096, &c.Threads: runtime.GOMAXPROCS(0), &c.MaxPass: 8,
+		&c.MaxQueue: 512, &c.NumCtx: 4096, &c.Threads: runtime.GOMAXPROCS(0), &c.MaxPass: 16,
 	}
 	for field, value := range ints {
 		if *field == 0 {

@@ -135,6 +135,7 @@ func (l *loop) grant(act action) {
 	} else {
 		in.passed = 0
 	}
+	in.served++
 	in.reads(w.want.Prefix)
 	in.lastUse, in.expiresAt = time.Now(), time.Time{}
 	l.idle.Remove(in.id)

@@ -44,8 +44,11 @@ type instance struct {
 	progress atomic.Uint32 // of the load: the bits of a float32
 
 	inFlight  int
+	served    int // leases that it got
 	passed    int
 	lastUse   time.Time
+	begun     time.Time     // its load
+	took      time.Duration // that lasted; 0 until then
 	readyAt   time.Time
 	expiresAt time.Time                        // while idle; zero: never
 	prefixes  *simplelru.LRU[uint64, struct{}] // beginnings of prompts that it read; nil: none

@@ -36,7 +36,7 @@ func (l *loop) load(w *waiter, n need, replica bool) {
 	}
 	in := &instance{
 		id: l.lastID, model: w.want.Model, path: w.path, settings: w.settings, numCtx: n.load.NumCtx, slots: req.Parallel, keepAlive: l.keepAlive(w, replica),
-		lastUse: time.Now(), mostThreads: req.NumThread, tune: make(chan tuning, 1), cancel: cancel, stop: make(chan struct{}),
+		begun: time.Now(), lastUse: time.Now(), mostThreads: req.NumThread, tune: make(chan tuning, 1), cancel: cancel, stop: make(chan struct{}),
 		load: n.load, plan: n.plan, charge: n.plan.Memory, second: l.second[w.path], replica: replica,
 	}
 	in.warning = l.warning(in, l.cfg.loads(w, n.load.NumCtx, n.load.Factor, -1)[0].Layers)
@@ -113,7 +113,7 @@ func (l *loop) loaded(in *instance, r Runner, report runner.LoadReport) {
 		l.counted.Loads[loadAbandoned]++
 		return
 	}
-	in.runner, in.report, in.readyAt = r, report, time.Now()
+	in.runner, in.report, in.readyAt, in.took = r, report, time.Now(), time.Since(in.begun)
 	in.numCtx = max(in.numCtx, report.NumCtx)
 	if report.Parallel > 0 {
 		in.slots = report.Parallel

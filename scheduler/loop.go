@@ -167,8 +167,8 @@ func (l *loop) view() view {
 	slices.SortStableFunc(rest, func(a, b *instance) int { return a.lastUse.Compare(b.lastUse) })
 	for _, in := range append(order, rest...) {
 		v.runners = append(v.runners, runnerView{
-			id: in.id, path: in.path, state: in.seen(), inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx, readyAt: in.readyAt, passed: in.passed,
-			pinned: l.isPinned(in),
+			id: in.id, path: in.path, state: in.seen(), inFlight: in.inFlight, slots: in.slots, numCtx: in.numCtx,
+			took: in.took, readyAt: in.readyAt, lastUse: in.lastUse, served: in.served, passed: in.passed, pinned: l.isPinned(in),
 		})
 	}
 	return v

@@ -25,6 +25,11 @@ func TestDecide(t *testing.T) {
 		return r
 	}
 	passed := func(r runnerView, n int) runnerView { r.passed = n; return r }
+	// used was loaded in a second and a half, and was in use until then
+	used := func(r runnerView, served, until int) runnerView {
+		r.took, r.served, r.lastUse = 1500*time.Millisecond, served, at(until)
+		return r
+	}
 	slots := func(r runnerView, n int) runnerView { r.slots = n; return r }
 	wait := func(path string, since int) waiterView { return waiterView{path: path, since: at(since)} }
 	larger := func(path string, since int) waiterView { return waiterView{path: path, numCtx: 8192, since: at(since)} }
@@ -35,6 +40,7 @@ func TestDecide(t *testing.T) {
 		runners []runnerView
 		waiters []waiterView
 		want    did
+		again   time.Duration // until it is asked again; 0: whatever
 	}{
 		"nobody waits: nothing":                       {max: 1, runners: []runnerView{ready("a", 0)}, want: did{}},
 		"room: it is loaded":                          {max: 1, waiters: []waiterView{wait("a", 0)}, want: did{kind: load, path: "a"}},
@@ -109,6 +115,47 @@ func TestDecide(t *testing.T) {
 			max: 2, now: 1, runners: []runnerView{ready("x", 1), ready("y", 0)}, waiters: []waiterView{wait("x", 0), wait("y", 1)},
 			want: did{kind: grant, waiter: 1, path: "y"},
 		},
+		"others are served: an idle one is spared for a load by one request": {
+			max: 2, now: 7, runners: []runnerView{used(ready("idle", 0), 1, 6), ready("busy", 1)}, waiters: []waiterView{wait("b", 7)}, again: time.Second / 2,
+		},
+		"then it goes": {
+			max: 2, now: 8, runners: []runnerView{used(ready("idle", 0), 1, 6), ready("busy", 1)}, waiters: []waiterView{wait("b", 7)},
+			want: did{kind: evict, path: "idle"},
+		},
+		"by three requests, for three": {
+			max: 2, now: 10, runners: []runnerView{used(ready("idle", 0), 3, 6), ready("busy", 1)}, waiters: []waiterView{wait("b", 7)}, again: time.Second / 2,
+		},
+		"by a hundred, for ten": {
+			max: 2, now: 21, runners: []runnerView{used(ready("idle", 0), 100, 6), ready("busy", 1)}, waiters: []waiterView{wait("b", 21)},
+			want: did{kind: evict, path: "idle"},
+		},
+		"from when the other one came, if it is used again meanwhile": {
+			max: 2, now: 8, runners: []runnerView{used(ready("idle", 0), 1, 8), ready("busy", 1)}, waiters: []waiterView{wait("b", 6)},
+			want: did{kind: evict, path: "idle"},
+		},
+		"not beyond its turn": {
+			max: 2, now: 17, runners: []runnerView{used(ready("idle", 0), 9, 16), ready("busy", 1)}, waiters: []waiterView{wait("b", 7)},
+			want: did{kind: evict, path: "idle"},
+		},
+		"nobody is served: none is spared": {
+			max: 2, now: 6, runners: []runnerView{used(ready("idle", 0), 9, 6), used(ready("other", 0), 9, 6)}, waiters: []waiterView{wait("b", 6)},
+			want: did{kind: evict, path: "idle"},
+		},
+		"somebody's model is loaded: it is spared": {
+			max: 2, now: 6, runners: []runnerView{used(ready("idle", 0), 9, 6), in(Loading, "x", 0)}, waiters: []waiterView{wait("x", 6), wait("b", 6)},
+		},
+		"one used after it is not spared: that goes": {
+			max: 3, now: 8, runners: []runnerView{used(ready("hot", 0), 9, 4), used(ready("cold", 0), 1, 5), ready("busy", 1)}, waiters: []waiterView{wait("b", 8)},
+			want: did{kind: evict, path: "cold"},
+		},
+		"a second runner is not spared, the model stays": {
+			max: 3, now: 7, runners: []runnerView{used(ready("x", 0), 9, 6), used(ready("x", 0), 9, 6), ready("busy", 1)}, waiters: []waiterView{wait("b", 7)},
+			want: did{kind: evict, path: "x"},
+		},
+		"a larger context of the same model spares nobody": {
+			max: 2, now: 7, runners: []runnerView{used(ready("a", 0), 9, 6), ready("busy", 1)}, waiters: []waiterView{larger("a", 7)},
+			want: did{kind: evict, path: "a"},
+		},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +174,9 @@ func TestDecide(t *testing.T) {
 			}
 			if got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+			if row.again > 0 && act.again != row.again {
+				t.Errorf("it is asked again after %s, want %s", act.again, row.again)
 			}
 		})
 	}

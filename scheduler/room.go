@@ -52,7 +52,8 @@ func (r *runnerView) goes(i int, w waiterView) action {
 }
 
 // candidates are the runners that may go for a waiter and for which pick is true: its own model's first, whose context is too small, then
-// second ones of their model, then as they were used. A pinned one goes for its own model only, after the others of it.
+// second ones of their model, then as they were used. A pinned one goes for its own model only, after the others of it. Those that are
+// spared are not among them.
 func (t *table) candidates(w waiterView, pick func(*runnerView) bool) (list []*runnerView) {
 	staying := map[string]int{}
 	for i := range t.runners {
@@ -72,7 +73,7 @@ func (t *table) candidates(w waiterView, pick func(*runnerView) bool) (list []*r
 		case staying[r.path] > 1:
 			staying[r.path]--
 			second = append(second, r)
-		default:
+		case !t.spared(w, r):
 			only = append(only, r)
 		}
 	}

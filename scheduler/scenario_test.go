@@ -342,12 +342,13 @@ func (s *scenario) finish() {
 	if s.sched == nil {
 		return
 	}
+	for _, cancel := range s.cancels {
+		cancel()
+	}
+	synctest.Wait() // nobody waits any more who would get what is released
 	for id, lease := range s.leases {
 		s.leave(lease)
 		delete(s.leases, id)
-	}
-	for _, cancel := range s.cancels {
-		cancel()
 	}
 	s.stop()
 	<-s.ended

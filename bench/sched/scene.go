@@ -183,8 +183,9 @@ func ourLoads(ctx context.Context, s *beside.Server) (int, error) {
 	return 0, fmt.Errorf("/metrics has no count of loads")
 }
 
-// peersLoads counts the lines that Ollama 0.17.4 logs for each runner that is ready.
+// peersLoads counts the line that Ollama 0.17.4 logs once for each load (server/sched.go:566). "llama runner started" is no
+// measure: its own engine says it once a load, llama.cpp's twice.
 func peersLoads(s *beside.Server) (int, error) {
 	text, err := os.ReadFile(s.Log)
-	return strings.Count(string(text), "llama runner started in"), err
+	return strings.Count(string(text), `msg="loaded runners"`), err
 }
