@@ -19,7 +19,7 @@ LDFLAGS := -X main.version=$(VERSION) -extldflags "-Wl,-z,lazy"
 # What tests find: real models, an independent Python, the two binaries.
 TESTENV = SLUICE_TEST_MODELS="$(CACHE)/models" SLUICE_TEST_PYTHON="$(PYTHON)" SLUICE_TEST_BIN="$(CURDIR)/bin" SLUICE_TEST_CLIENTS="$(CACHE)"
 
-.PHONY: e2e help demo run build gateway engine engine-test setup check test test-long generate clean
+.PHONY: e2e test-api help demo run build gateway engine engine-test setup check test test-long generate clean
 
 help:
 	@echo 'make demo       install what is missing, build, fetch a small model, and show the main job'
@@ -75,6 +75,10 @@ e2e: build
 	@dev/setup.sh clients
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
 	$(TESTENV) go test -count=1 -timeout 30m ./internal/e2e -run '$(RUN)' -v
+
+# Random requests against every route of the API, by a program of its own (schemathesis), as a reader and as a stranger: 3 minutes.
+test-api: build
+	@dev/schemathesis.sh
 
 # Beside Ollama, built from the same module with the same flags, alternating in one run. ONLY=figure,… for a part.
 bench-engine: build

@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . dev/_lib.sh
 . dev/_server.sh
+. dev/_postgres.sh
+test_postgres
 
 say "== fuzzing, ${FUZZ_SECONDS:=600} s each"
 git grep -nE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|^([^:]+)/[^/:]+:[0-9]+:func (Fuzz[A-Za-z0-9]+).*|./\1 \2|' | while read -r package target; do
@@ -18,7 +20,13 @@ say "== a server's ledger killed a thousand times while it appends"
 SLUICE_TEST_KILLS=1000 go test -count=1 -timeout 60m ./store -run '^TestLedgerSurvivesKills$'
 
 say "== the gate against the engine, 30 minutes of made and mutated statements"
-SLUICE_TEST_GATE_SECONDS=1800 go test -count=1 ./database -run "^TestGateAgainstTheEngine$" -timeout 60m
+SLUICE_TEST_GATE_SECONDS=1800 go test -count=1 ./database/duckdb -run "^TestGateAgainstTheEngine$" -timeout 60m
+
+say "== the gate against PostgreSQL, 30 minutes of made and mutated statements"
+SLUICE_TEST_GATE_SECONDS=1800 go test -count=1 ./internal/gateoracle -run '^TestRealGateAgainstTheServer$' -timeout 60m
+
+say "== random requests against every route"
+EXAMPLES=100 dev/schemathesis.sh
 
 say "== a hundred runners killed under load"
 SLUICE_TEST_KILLS=100 go test -count=1 -timeout 60m ./internal/e2e -run '^TestKillsUnderLoad$'
@@ -32,7 +40,7 @@ sample
 SLUICE_ADMIN_KEY=slc_test_$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
 export SLUICE_ADMIN_KEY SLUICE_KEY=$SLUICE_ADMIN_KEY
 serve long 127.0.0.1:0
-trap 'kill -TERM $server_pid; wait $server_pid' EXIT
+trap 'kill -TERM $server_pid; wait $server_pid; stop_test_postgres' EXIT
 model $chat_model
 out=$(mktemp -d)
 bin/sluice eval nl2sql testdata/nl2sql --plain --model $chat_model --out "$out/lines.jsonl" --verdicts "$out/ours.json"

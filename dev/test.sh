@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . dev/_lib.sh
+. dev/_postgres.sh
 all=$(go list ./...)
 plain=$(grep -vE '/(runner/engine|cmd/sluice-runner|internal/e2e)(/|$)' <<<"$all")
 
@@ -12,7 +13,8 @@ unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 # shellcheck disable=SC2086
 go vet $plain ./internal/e2e
 
-say "== every package but the engine, race detector on"
+say "== every package but the engine, race detector on, with a PostgreSQL of its own"
+test_postgres
 # shellcheck disable=SC2086
 go test -race -timeout 20m $plain
 
