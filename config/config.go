@@ -72,11 +72,13 @@ type Limits struct {
 
 // Database is one source.
 type Database struct {
-	Kind            string `yaml:"kind"` // "duckdb"
-	Path            string `yaml:"path"` // relative to home
-	Writable        bool   `yaml:"writable"`
-	SessionTimezone string `yaml:"session_timezone"`
-	Implicit        bool   `yaml:"-"` // nobody named it: it is made when it is missing
+	Kind            string   `yaml:"kind"`             // "duckdb" or "postgres"
+	Path            string   `yaml:"path"`             // DuckDB's file, relative to home
+	URL             string   `yaml:"url"`              // PostgreSQL's, postgres://user:password@host:5432/database; a secret: it is never shown
+	Schemas         []string `yaml:"schemas"`          // PostgreSQL's, whose tables are seen; default public
+	Writable        bool     `yaml:"writable"`         // DuckDB's
+	SessionTimezone string   `yaml:"session_timezone"` // default UTC
+	Implicit        bool     `yaml:"-"`                // nobody named it: it is made when it is missing
 }
 
 // Lake is where COPY … TO LAKE may write.
@@ -185,6 +187,9 @@ func (c *Config) fill(userHome string) {
 		}
 		if db.SessionTimezone == "" {
 			db.SessionTimezone = "UTC"
+		}
+		if db.Kind == "postgres" && len(db.Schemas) == 0 {
+			db.Schemas = []string{"public"}
 		}
 		c.Databases[name] = db
 	}

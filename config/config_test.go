@@ -120,7 +120,7 @@ databases:
 func TestRefusals(t *testing.T) {
 	cases := map[string]string{
 		"what this version lacks is said, control": "control: postgres://x",
-		"what this version lacks is said, kind":    "databases: {a: {kind: postgres, path: x}}",
+		"a kind that is neither":                   "databases: {a: {kind: mysql, path: x}}",
 		"what this version lacks is said, s3":      "lake: {connections: {a: {url: 's3://b/c'}}}",
 		"a lake root is absolute":                  "lake: {connections: {a: {url: 'file://srv/lake'}}}",
 		"a name that cannot stand in a URL":        "databases: {'a/b': {kind: duckdb, path: x}}",
@@ -259,5 +259,51 @@ func TestLoopback(t *testing.T) {
 		if got := (&Config{Listen: listen}).Loopback(); got != want {
 			t.Errorf("%s: loopback %v", listen, got)
 		}
+	}
+}
+
+func TestPostgreSQL(t *testing.T) {
+	c, err := load(t, `
+databases:
+  erp: {kind: postgres, url: "${ERP_URL}"}
+  hr:  {kind: postgres, url: "postgresql:///hr?host=/run/postgresql", schemas: [hr, "Pay Roll"], session_timezone: Europe/Zurich}
+`, map[string]string{"ERP_URL": "postgres://reader:hunter2@db.lan:5432/erp?sslmode=require"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]Database{
+		"erp": {Kind: "postgres", URL: "postgres://reader:hunter2@db.lan:5432/erp?sslmode=require", Schemas: []string{"public"}, SessionTimezone: "UTC"},
+		"hr":  {Kind: "postgres", URL: "postgresql:///hr?host=/run/postgresql", Schemas: []string{"hr", "Pay Roll"}, SessionTimezone: "Europe/Zurich"},
+	}
+	if !reflect.DeepEqual(c.Databases, want) {
+		t.Errorf("%+v", c.Databases)
+	}
+}
+
+// What is wrong with a URL is said without the URL.
+func TestPostgreSQLMistakes(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"no url":                       {"{kind: postgres}", "databases.a.url: is missing"},
+		"a variable that is not set":   {`{kind: postgres, url: "${NOWHERE}"}`, "${NOWHERE} is not set"},
+		"a file beside it":             {"{kind: postgres, url: 'postgres://u:hunter2@h/d', path: x.duckdb}", "databases.a.path: is for kind duckdb"},
+		"a url on a file":              {"{kind: duckdb, path: x, url: 'postgres://u:hunter2@h/d'}", "url and schemas are for kind postgres"},
+		"schemas on a file":            {"{kind: duckdb, path: x, schemas: [main]}", "url and schemas are for kind postgres"},
+		"another scheme":               {"{kind: postgres, url: 'mysql://u:hunter2@h/d'}", "databases.a.url: must be"},
+		"words in place of a url":      {"{kind: postgres, url: 'host=h password=hunter2 dbname=d'}", "databases.a.url: must be"},
+		"a password that is not coded": {"{kind: postgres, url: 'postgres://u:hunter2%@h/d'}", "characters such as"},
+		"a port that is none":          {"{kind: postgres, url: 'postgres://u:hunter2@h:port/d'}", "databases.a.url: cannot be read"},
+		"no host":                      {"{kind: postgres, url: 'postgres:///d'}", "names no host"},
+		"no database":                  {"{kind: postgres, url: 'postgres://u:hunter2@h'}", "names no database"},
+		"the system's schemas":         {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: [public, pg_catalog]}", "pg_catalog is the system's own"},
+		"a schema twice":               {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: [a, a]}", "a is there twice"},
+		"a schema without a name":      {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: ['']}", "a name is empty"},
+		"writing":                      {"{kind: postgres, url: 'postgres://u:hunter2@h/d', writable: true}", "writing is not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, "databases: {a: "+c.file+"}", nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
 }

@@ -7,5 +7,6 @@
 //	the settings and their defaults        config.go
 //	the file: unknown keys, ${VARIABLES}   file.go
 //	SLUICE_* and OLLAMA_* variables        env.go
-//	what is refused                        validate.go
+//	what is refused                        validate.go, databases.go
+//	addresses: host:port, loopback         address.go
 package config

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -78,21 +76,7 @@ func (c *Config) validate() []error {
 	if t := c.Engine.KVCacheType; !slices.Contains([]string{"", "f16", "q8_0", "q4_0"}, t) {
 		add("engine.kv_cache_type: %q is none of f16, q8_0, q4_0", t)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
-		db := c.Databases[name]
-		if !nameForm.MatchString(name) {
-			add("databases.%s: a name has letters, digits, _ and -, and at most 63 of them", name)
-		}
-		if db.Kind != "duckdb" {
-			add("databases.%s.kind: %q: only duckdb is there in this version", name, db.Kind)
-		}
-		if db.Path == "" {
-			add("databases.%s.path: is missing", name)
-		}
-		if db.Writable {
-			add("databases.%s.writable: writing is not there in this version", name)
-		}
-	}
+	problems = append(problems, c.validateDatabases()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Lake.Connections)) {
 		if !nameForm.MatchString(name) {
 			add("lake.connections.%s: a name has letters, digits, _ and -, and at most 63 of them", name)
@@ -103,35 +87,6 @@ func (c *Config) validate() []error {
 		}
 	}
 	return problems
-}
-
-// Loopback says whether the server can only be reached from this machine.
-func (c *Config) Loopback() bool {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
-}
-
-// HostPort completes what SLUICE_HOST and OLLAMA_HOST may hold: a URL, a host alone, a port alone.
-func HostPort(v string) string {
-	v = strings.TrimSuffix(v, "/")
-	if _, rest, ok := strings.Cut(v, "://"); ok {
-		v = rest
-	}
-	host, port, err := net.SplitHostPort(v)
-	if err != nil {
-		host, port = strings.Trim(v, "[]"), "11434"
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // validateRemotes looks at the servers elsewhere.

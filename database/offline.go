@@ -3,121 +3,59 @@ package database
 import (
 	"context"
 	"slices"
-	"strings"
 
-	duck "github.com/duckdb/duckdb-go-bindings"
-
+	"sluice/database/duckdb"
 	"sluice/fault"
 	"sluice/sqlguard"
 )
 
-// Offline is the gate against a schema that nobody serves: `sluice gate`.
+// Offline is the gate of one dialect against a schema that nobody serves: `sluice gate`.
 type Offline struct {
-	gate *sqlguard.Gate
-	in   *instance         // the schema without rows, locked
-	cat  *sqlguard.Catalog // nil: without a schema no relation resolves
+	catalog *sqlguard.Catalog
+	check   func(ctx context.Context, sql string, profile sqlguard.Profile, may func(sqlguard.Relation) bool) (sqlguard.Approved, error)
+	close   func()
 }
 
-// OfflineGate loads a schema into a database in memory and reads its catalogue. The file may be written for PostgreSQL:
-// public in it is main here, JSONB is JSON, and only the statements that make relations are run. An empty schema has no
-// relation.
-func OfflineGate(ctx context.Context, schemaSQL string) (*Offline, error) {
-	p, err := sharedParser()
+// OfflineGate makes the gate of a dialect for a schema file. The file may be written for PostgreSQL whatever the dialect.
+// An empty schema has no relation. The caller must Close it.
+func OfflineGate(ctx context.Context, dialect sqlguard.Dialect, schemaSQL string) (*Offline, error) {
+	switch dialect {
+	case sqlguard.DuckDB:
+		o, err := duckdb.OfflineGate(ctx, schemaSQL)
+		if err != nil {
+			return nil, err
+		}
+		return &Offline{catalog: o.Catalog(), check: o.Check, close: o.Close}, nil
+	case sqlguard.Postgres:
+		return offlinePostgres(schemaSQL)
+	}
+	return nil, fault.New(fault.Invalid, "database.OfflineGate", "there is no gate for the dialect %q", dialect)
+}
+
+// offlinePostgres needs no engine: the schema is read by the gate's own parser.
+func offlinePostgres(schemaSQL string) (*Offline, error) {
+	cat, err := sqlguard.PostgresSchema(schemaSQL)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openInstance("", closedSettings("512MB", "1"))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "database.OfflineGate", "no database in memory")
+	gate := sqlguard.New(sqlguard.Postgres, nil)
+	check := func(ctx context.Context, sql string, profile sqlguard.Profile, may func(sqlguard.Relation) bool) (sqlguard.Approved, error) {
+		return gate.Check(ctx, sqlguard.Request{SQL: sql, Database: "offline", Profile: profile, Catalog: cat, May: may})
 	}
-	o := &Offline{gate: sqlguard.New(sqlguard.DuckDB, p), in: &instance{db: db}}
-	if err := o.load(ctx, schemaSQL); err != nil {
-		o.Close()
-		return nil, err
-	}
-	return o, nil
+	return &Offline{catalog: cat, check: check, close: func() {}}, nil
 }
-
-func (o *Offline) load(ctx context.Context, schemaSQL string) error {
-	if err := runScripts(ctx, o.in.db, append(translateSchema(schemaSQL), "SET lock_configuration = true")); err != nil {
-		return err
-	}
-	var err error
-	if o.cat, err = readCatalog(ctx, o.in); err != nil {
-		return fault.Wrap(err, fault.Internal, "database.OfflineGate", "the schema cannot be read back")
-	}
-	return nil
-}
-
-// Close gives the memory back.
-func (o *Offline) Close() { duck.Close(&o.in.db) }
 
 // Check passes one statement through the gate. grants nil means that every relation may be read; a list is exact, and a
-// name without a schema means main.
+// name without a schema means the dialect's own: main, or public.
 func (o *Offline) Check(ctx context.Context, sql string, profile sqlguard.Profile, grants []string) (sqlguard.Approved, error) {
-	may := func(sqlguard.Relation) bool { return true }
-	if grants != nil {
-		may = func(r sqlguard.Relation) bool {
-			return slices.Contains(grants, r.Schema+"."+r.Name) || (r.Schema == o.cat.DefaultSchema && slices.Contains(grants, r.Name))
-		}
+	may := func(r sqlguard.Relation) bool {
+		return grants == nil || slices.Contains(grants, r.Schema+"."+r.Name) || r.Schema == o.catalog.DefaultSchema && slices.Contains(grants, r.Name)
 	}
-	a, err := o.gate.Check(ctx, sqlguard.Request{SQL: sql, Database: "offline", Profile: profile, Catalog: o.cat, May: may, Types: o.in.types})
-	if err != nil {
-		return sqlguard.Approved{}, err
-	}
-	return a, o.in.agrees(ctx, o.cat, a)
+	return o.check(ctx, sql, profile, may)
 }
 
 // Catalog is what the schema made.
-func (o *Offline) Catalog() *sqlguard.Catalog { return o.cat }
+func (o *Offline) Catalog() *sqlguard.Catalog { return o.catalog }
 
-// translateSchema gives the statements of a schema file that make relations, in DuckDB's words. It is for files of the
-// operator, not for SQL of a caller. Rows, functions and rights do not change what resolves, so they are left out.
-func translateSchema(sql string) []string {
-	words := strings.NewReplacer("public.", "main.", "jsonb", "json", "JSONB", "JSON")
-	var out []string
-	for _, s := range splitStatements(sql) {
-		upper := strings.ToUpper(s)
-		makes := slices.ContainsFunc([]string{"CREATE TABLE", "CREATE VIEW", "CREATE OR REPLACE VIEW", "CREATE SCHEMA", "COMMENT ON TABLE", "COMMENT ON COLUMN", "COMMENT ON VIEW"},
-			func(p string) bool { return strings.HasPrefix(upper, p) })
-		if makes && upper != "CREATE SCHEMA PUBLIC" {
-			out = append(out, words.Replace(s))
-		}
-	}
-	return out
-}
-
-// splitStatements cuts a script at the semicolons outside quotes and comments.
-func splitStatements(sql string) []string {
-	var out []string
-	start := 0
-	flush := func(end int) {
-		if s := strings.TrimSpace(withoutComments(sql[start:end])); s != "" {
-			out = append(out, s)
-		}
-	}
-	for i := 0; i < len(sql); {
-		if end := sqlguard.SkipQuoted(sql, i); end > i {
-			i = end
-			continue
-		}
-		if sql[i] == ';' {
-			flush(i)
-			start = i + 1
-		}
-		i++
-	}
-	flush(len(sql))
-	return out
-}
-
-// withoutComments drops the lines of a statement that are comments only.
-func withoutComments(s string) string {
-	var out []string
-	for line := range strings.Lines(s) {
-		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
-}
+// Close gives what it needs back.
+func (o *Offline) Close() { o.close() }

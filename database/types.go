@@ -5,7 +5,22 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"sluice/database/duckdb"
 )
+
+// WideInteger says whether a column, DECIMAL(38,0) in Arrow, is a HUGEINT of DuckDB, such as a sum of BIGINT. People see no
+// difference; who compares with another client of DuckDB does.
+func WideInteger(f arrow.Field) bool {
+	_, ok := f.Metadata.GetValue(duckdb.SQLTypeKey)
+	return ok
+}
+
+// extension gives the Arrow extension name of a field: UUIDs and JSON have one.
+func extension(f arrow.Field) string {
+	name, _ := f.Metadata.GetValue("ARROW:extension:name")
+	return name
+}
 
 // ColumnType gives the SQL name of a result column's type: BIGINT, DECIMAL(18,2), TEXT, TIMESTAMPTZ, TEXT[], … Integers
 // beyond 64 bits, such as a sum of BIGINT, are DECIMAL(38,0), which is also what COPY writes and an external table reads

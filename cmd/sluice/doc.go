@@ -4,7 +4,7 @@
 // SLUICE_KEY) and never opens its files. (`eval` builds databases of its own and has the server's model.) This is the only package that reads the environment and wires
 // the rooms together.
 //
-//	what starts, in what order, and stops    serve.go, serve_models.go (what has to do with models)
+//	what starts, in what order, and stops    serve.go; serve_models.go and serve_databases.go (what has to do with them)
 //	what SIGHUP takes over                   reload.go
 //	the catalogue: settings, what fits       catalogue.go
 //	where models are pulled from             sources.go

@@ -21,15 +21,23 @@ var errUnwell = errors.New("something is broken: see above")
 func doctorCmd() *cobra.Command {
 	var settings settingsFlags
 	var simulate string
+	var role roleFlags
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look at this machine and these settings, and say what is wrong and where each model would go", Args: cobra.NoArgs,
 		Long: "Look at this machine and these settings, and say what is wrong and where each model would go. It needs no server, and changes nothing.\n" +
 			"Exit code 1 when something is broken; a warning is no failure.\n" +
-			"--simulate FILE places the models on a machine that FILE describes instead, and needs no engine.",
+			"--simulate FILE places the models on a machine that FILE describes instead, and needs no engine.\n" +
+			"--print-role-sql prints a script for psql that makes a PostgreSQL role which only reads, and looks at nothing.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			load, err := settings.loader()
+			if err == nil {
+				err = role.check(cmd)
+			}
 			if err != nil {
 				return err
+			}
+			if role.print {
+				return role.script(cmd.OutOrStdout(), func() (*config.Config, error) { return load(settings.file) })
 			}
 			d := &doctor{report: report{
 				Version: version, Settings: settingsReport{File: settings.file}, Problems: []problem{}, Devices: []runner.Device{}, Models: modelsReport{Broken: []brokenModel{}},
@@ -55,6 +63,7 @@ func doctorCmd() *cobra.Command {
 		},
 	}
 	settings.add(cmd)
+	role.add(cmd)
 	cmd.Flags().StringVar(&simulate, "simulate", "", "file that describes a machine, to place the models on it instead of this one")
 	return cmd
 }
@@ -78,6 +87,7 @@ func (d *doctor) examine(ctx context.Context, load func(file string) (*config.Co
 		if d.machine == nil {
 			d.address(ctx)
 			d.here(ctx)
+			d.databases(ctx)
 		} else {
 			d.devices(ctx)
 		}

@@ -12,19 +12,21 @@ import (
 
 // report is what the doctor found. Sizes are in bytes.
 type report struct {
-	Version   string          `json:"version"`
-	OK        bool            `json:"ok"`                  // nothing is broken; there may be warnings
-	Simulated string          `json:"simulated,omitempty"` // the file that describes the machine
-	Problems  []problem       `json:"problems"`
-	Settings  settingsReport  `json:"settings"`
-	Listen    *listenReport   `json:"listen,omitempty"`
-	Runner    *runnerReport   `json:"runner,omitempty"`
-	Memory    memoryReport    `json:"memory"`
-	Devices   []runner.Device `json:"devices"`
-	NoGPU     string          `json:"no_gpu,omitempty"` // why there is none
-	Models    modelsReport    `json:"models"`
-	Defaults  []defaultReport `json:"defaults"`
-	Places    []placeReport   `json:"places"`
+	Version   string         `json:"version"`
+	OK        bool           `json:"ok"`                  // nothing is broken; there may be warnings
+	Simulated string         `json:"simulated,omitempty"` // the file that describes the machine
+	Problems  []problem      `json:"problems"`
+	Settings  settingsReport `json:"settings"`
+	Listen    *listenReport  `json:"listen,omitempty"`
+	Runner    *runnerReport  `json:"runner,omitempty"`
+
+	Databases []databaseReport `json:"databases,omitempty"` // on PostgreSQL
+	Memory    memoryReport     `json:"memory"`
+	Devices   []runner.Device  `json:"devices"`
+	NoGPU     string           `json:"no_gpu,omitempty"` // why there is none
+	Models    modelsReport     `json:"models"`
+	Defaults  []defaultReport  `json:"defaults"`
+	Places    []placeReport    `json:"places"`
 }
 
 type problem struct {
@@ -69,6 +71,18 @@ type modelsReport struct {
 type brokenModel struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
+}
+
+// databaseReport is a source on a server elsewhere.
+type databaseReport struct {
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`
+	Schemas   []string `json:"schemas"`
+	Reachable bool     `json:"reachable"`
+	Error     string   `json:"error,omitempty"`   // why not
+	Version   string   `json:"version,omitempty"` // of the server
+	Role      string   `json:"role,omitempty"`    // that it is read as
+	Tables    int      `json:"tables"`            // and views, that it may read
 }
 
 // defaultReport is the model of a role for requests that name none.
@@ -169,6 +183,13 @@ func (r *report) facts() (rows [][]string) {
 		line("runner", "%s works", r.Runner.Path)
 	} else if r.Runner != nil {
 		line("runner", "does not work")
+	}
+	for _, d := range r.Databases {
+		if d.Reachable {
+			line("database "+d.Name, "PostgreSQL %s, as %s: %s in %s", d.Version, d.Role, count(d.Tables, "table"), strings.Join(d.Schemas, ", "))
+		} else {
+			line("database "+d.Name, "PostgreSQL, which cannot be used")
+		}
 	}
 	if r.Models.Folder != "" {
 		there := ""

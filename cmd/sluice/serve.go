@@ -75,6 +75,7 @@ type server struct {
 	ledger    *store.Ledger
 	lake      *lakecopy.Service
 	databases map[string]*database.Source
+	reach     *reach // of the databases
 	catalogue catalogue
 	sources   *sources // of models
 	installed *models.Store
@@ -147,7 +148,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.handler, err = gateway.New(gateway.Config{
 		Version: version, Models: s.installed, Scheduler: s.scheduler, Sources: s.databases,
 		Agent:    &defaultModel{asker: asker, cfg: cfg, installed: s.installed, catalogue: &s.catalogue, memory: s.memory},
-		Registry: s.sources, Warnings: s.defaults.Warnings, Lake: s.lake, Accounts: s.accounts, Ledger: auditLedger{s.ledger}, FreshFor: time.Duration(cfg.Auth.FreshFor),
+		Registry: s.sources, Warnings: s.warnings, Lake: s.lake, Accounts: s.accounts, Ledger: auditLedger{s.ledger}, FreshFor: time.Duration(cfg.Auth.FreshFor),
 		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
 		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
 		Origins: cfg.Origins, Log: s.log,
@@ -181,38 +182,6 @@ func (s *server) connections() []lakecopy.Connection {
 		out = append(out, lakecopy.Connection{Name: name, URL: c.URL, WriteAllowlist: c.WriteAllowlist, Managed: c.Managed})
 	}
 	return out
-}
-
-func (s *server) openDatabases(ctx context.Context) error {
-	var roots []string
-	for _, c := range s.connections() {
-		root, err := c.Root()
-		if err != nil {
-			return err
-		}
-		roots = append(roots, root)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.cfg.Databases)) {
-		db := s.cfg.Databases[name]
-		if _, err := os.Stat(db.Path); errors.Is(err, os.ErrNotExist) {
-			if !db.Implicit {
-				return usageError{fmt.Errorf("databases.%s.path: there is no file %s (sluice load makes one from SQL scripts; relative paths are below home)", name, db.Path)}
-			}
-			if err := database.CreateFile(ctx, db.Path); err != nil {
-				return fmt.Errorf("databases.%s: %w", name, err)
-			}
-			s.log.Info("made an empty database", "database", name, "path", db.Path)
-		}
-		src, err := database.Open(ctx, database.Config{
-			Name: name, Kind: db.Kind, Path: db.Path, SessionTimezone: db.SessionTimezone, LakeRoots: roots,
-			TempDir: filepath.Join(s.cfg.Home, "tmp"), // not the system's, which is often memory
-		}, s.lake)
-		if err != nil {
-			return fmt.Errorf("databases.%s: %w", name, err)
-		}
-		s.databases[name] = src
-	}
-	return nil
 }
 
 // serve answers until ctx ends, then stops the parts in the reverse order of starting: no new requests, those in
