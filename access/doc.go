@@ -11,7 +11,8 @@
 //	roles, their names and order            role.go
 //	who is calling                          principal.go
 //	what may be granted, and to what it goes grant.go
-//	reading: databases, tables, models      read.go
+//	reading: what kind, databases, tables   read.go       models and collections too
+//	whose running statements one sees       running.go
 //	COPY, external tables, freshness        change.go
 //	users, keys and logins, who manages them account.go
 //	paths below a lake's root               path.go

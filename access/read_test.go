@@ -8,27 +8,31 @@ func TestWhatMayBeRead(t *testing.T) {
 		db, sch, tab  string
 		wantDB, wantT bool
 	}{
-		"nil lists do not narrow":                  {admin(), "shop", "main", "orders", true, true},
-		"an empty database list allows nothing":    {with(func(p *Principal) { p.Databases = []string{} }), "shop", "main", "orders", false, false},
-		"a listed database":                        {with(func(p *Principal) { p.Databases = []string{"shop"} }), "shop", "main", "orders", true, true},
-		"a database that is not listed":            {with(func(p *Principal) { p.Databases = []string{"shop"} }), "erp", "main", "orders", false, false},
-		"database names are exact":                 {with(func(p *Principal) { p.Databases = []string{"shop"} }), "Shop", "main", "orders", false, false},
-		"an empty table list allows nothing":       {with(func(p *Principal) { p.Tables = []string{} }), "shop", "main", "orders", true, false},
-		"a full table name":                        {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "orders", true, true},
-		"a short name means the default schema":    {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "main", "orders", true, true},
-		"a short name is not of another schema":    {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "hr", "orders", true, false},
-		"a table of the same name elsewhere":       {with(func(p *Principal) { p.Tables = []string{"erp.main.orders"} }), "shop", "main", "orders", true, false},
-		"a table list of a database not listed":    {with(func(p *Principal) { p.Databases, p.Tables = []string{"erp"}, []string{"shop.orders"} }), "shop", "main", "orders", false, false},
-		"a name with a dot matches no entry":       {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main.orders", "x", true, false},
-		"a dotted table is not a qualified one":    {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "main.orders", true, false},
-		"a bare name is no entry":                  {with(func(p *Principal) { p.Tables = []string{"orders"} }), "shop", "main", "orders", true, false},
-		"no schema":                                {admin(), "shop", "", "orders", true, false},
-		"no table":                                 {admin(), "shop", "main", "", true, false},
-		"an admin's read_only key reads":           {keyOf(ReadOnly, Admin), "shop", "main", "orders", true, true},
-		"restricted reads nothing in this version": {keyOf(Restricted, Admin), "shop", "main", "orders", false, false},
-		"a restricted user neither":                {loginOf(Restricted, shop), "shop", "main", "orders", false, false},
-		"an agent reads":                           {with(func(p *Principal) { p.Agent = true }), "shop", "main", "orders", true, true},
-		"no database":                              {admin(), "", "main", "orders", false, false},
+		"nil lists do not narrow":               {admin(), "shop", "main", "orders", true, true},
+		"an empty database list allows nothing": {with(func(p *Principal) { p.Databases = []string{} }), "shop", "main", "orders", false, false},
+		"a listed database":                     {with(func(p *Principal) { p.Databases = []string{"shop"} }), "shop", "main", "orders", true, true},
+		"a database that is not listed":         {with(func(p *Principal) { p.Databases = []string{"shop"} }), "erp", "main", "orders", false, false},
+		"database names are exact":              {with(func(p *Principal) { p.Databases = []string{"shop"} }), "Shop", "main", "orders", false, false},
+		"an empty table list allows nothing":    {with(func(p *Principal) { p.Tables = []string{} }), "shop", "main", "orders", true, false},
+		"a full table name":                     {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "orders", true, true},
+		"a short name means the default schema": {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "main", "orders", true, true},
+		"a short name is not of another schema": {with(func(p *Principal) { p.Tables = []string{"shop.orders"} }), "shop", "hr", "orders", true, false},
+		"a table of the same name elsewhere":    {with(func(p *Principal) { p.Tables = []string{"erp.main.orders"} }), "shop", "main", "orders", true, false},
+		"a table list of a database not listed": {with(func(p *Principal) { p.Databases, p.Tables = []string{"erp"}, []string{"shop.orders"} }), "shop", "main", "orders", false, false},
+		"a name with a dot matches no entry":    {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main.orders", "x", true, false},
+		"a dotted table is not a qualified one": {with(func(p *Principal) { p.Tables = []string{"shop.main.orders"} }), "shop", "main", "main.orders", true, false},
+		"a bare name is no entry":               {with(func(p *Principal) { p.Tables = []string{"orders"} }), "shop", "main", "orders", true, false},
+		"no schema":                             {admin(), "shop", "", "orders", true, false},
+		"no table":                              {admin(), "shop", "main", "", true, false},
+		"an admin's read_only key reads":        {keyOf(ReadOnly, Admin), "shop", "main", "orders", true, true},
+		"an admin's restricted key reads":       {keyOf(Restricted, Admin), "shop", "main", "orders", true, true},
+		"a restricted user without grants":      {loginOf(Restricted), "shop", "main", "orders", false, false},
+		"a restricted user with a database":     {loginOf(Restricted, shop), "shop", "main", "orders", true, true},
+		"a restricted user with a table":        {loginOf(Restricted, orders), "shop", "main", "orders", true, true},
+		"a restricted user and another table":   {loginOf(Restricted, orders), "shop", "main", "pay", true, false},
+		"a restricted key of some tables":       {changed(keyOf(Restricted, ReadOnly, shop), func(p *Principal) { p.Tables = []string{"shop.pay"} }), "shop", "main", "orders", true, false},
+		"an agent reads":                        {with(func(p *Principal) { p.Agent = true }), "shop", "main", "orders", true, true},
+		"no database":                           {admin(), "", "main", "orders", false, false},
 
 		"a user without grants":                    {loginOf(ReadOnly), "shop", "main", "orders", false, false},
 		"a user who may write, without grants":     {loginOf(ReadWrite), "shop", "main", "orders", false, false},
@@ -79,6 +83,48 @@ func TestWhatMayBeRead(t *testing.T) {
 	tables[0] = "shop.pay"
 	if may("main", "pay") || !may("main", "orders") {
 		t.Error("a test changes with the list that it was made of")
+	}
+}
+
+// TestTheKindOfReading: the lowest role behind a principal decides, and nothing else does.
+func TestTheKindOfReading(t *testing.T) {
+	actingFor := func(key, owner, person Role) Principal {
+		return changed(keyOf(key, person, shop), func(p *Principal) {
+			p.Agent, p.Holders = true, append(p.Holders, Holder{User: "owner", Role: owner, Grants: []Grant{shop}})
+		})
+	}
+	for sentence, row := range map[string]struct {
+		p    Principal
+		want Reading
+	}{
+		"an admin's key":                            {admin(), FullReading},
+		"a reader":                                  {loginOf(ReadOnly), FullReading},
+		"a writer's read_only key":                  {keyOf(ReadOnly, ReadWrite), FullReading},
+		"a reader's agent key":                      {changed(keyOf(ReadOnly, ReadOnly), func(p *Principal) { p.Agent = true }), FullReading},
+		"a restricted user":                         {loginOf(Restricted, shop), RestrictedReading},
+		"a restricted user's admin key":             {keyOf(Admin, Restricted, shop), RestrictedReading},
+		"an admin's restricted key":                 {keyOf(Restricted, Admin), RestrictedReading},
+		"the same, narrowed":                        {changed(keyOf(Restricted, Admin), func(p *Principal) { p.Tables = []string{} }), RestrictedReading},
+		"acting for a restricted user":              {actingFor(ReadWrite, Admin, Restricted), RestrictedReading},
+		"acting for an admin, of a restricted user": {actingFor(ReadWrite, Restricted, Admin), RestrictedReading},
+		"a restricted key, acting for an admin":     {actingFor(Restricted, Admin, Admin), RestrictedReading},
+		"acting for a reader":                       {actingFor(ReadWrite, Admin, ReadOnly), FullReading},
+		"acting for who has no role":                {actingFor(ReadWrite, Admin, NoRole), NoReading},
+		"nobody":                                    {Principal{}, NoReading},
+		"a role that nobody knows":                  {keyOf(99, Admin), NoReading},
+		"a role that is none":                       {keyOf(-1, Admin), NoReading},
+	} {
+		if got := ReadingOf(row.p); got != row.want {
+			t.Errorf("%s: %v", sentence, got)
+		}
+		if err := MayQuery(row.p); (err == nil) != (row.want != NoReading) {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if row.want == RestrictedReading { // it reads, and that is all
+			for what, err := range map[string]error{"copy": MayCopy(row.p, "shop", folderA, now), "external": MayExternal(row.p, "shop", now), "read a lake": MayReadLake(row.p, folderA)} {
+				denied(t, sentence+": "+what, err)
+			}
+		}
 	}
 }
 

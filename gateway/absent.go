@@ -22,7 +22,6 @@ func (s *server) absentRoutes() []route {
 		{inference, "Ollama's cloud account is", "", []string{
 			"POST /api/me", "POST /api/signout", "DELETE /api/user/keys/:key",
 			"POST /api/experimental/web_search", "POST /api/experimental/web_fetch"}},
-		{member, "the list of running statements is", "leave the request to cancel its statement", []string{"GET /v1/queries", "DELETE /v1/queries/:id"}},
 		{member, "COPY as a job is", "POST /v1/lake/copy waits for the result", []string{
 			"GET /v1/lake/copy/jobs", "GET /v1/lake/copy/jobs/:id", "POST /v1/lake/copy/jobs/:id/cancel"}},
 		{member, "the detail of a run is", "GET /v1/lake/runs lists them", []string{"GET /v1/lake/runs/:id", "GET /v1/lake/runs/:id/files"}},
@@ -37,7 +36,6 @@ func (s *server) absentRoutes() []route {
 			"GET /v1/rag/collections", "POST /v1/rag/collections", "GET /v1/rag/collections/:name", "DELETE /v1/rag/collections/:name",
 			"GET /v1/rag/collections/:name/documents", "POST /v1/rag/collections/:name/documents", "POST /v1/rag/search"}},
 		{member, "the list of nodes is", "GET /v1/devices lists this machine's devices", []string{"GET /v1/nodes"}},
-		{member, "the OpenAPI description is", "", []string{"GET /v1/openapi.json"}},
 		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
 		{public, "the console is", "", []string{"GET /console", "GET /console/*path"}},
 	}

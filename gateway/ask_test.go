@@ -72,7 +72,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("items: %v", n)
 	}
 
-	model.answers = []string{"SELECT * FROM secret"}
+	model.answers = []string{"SELECT * FROM payroll_secret"}
 	a = data[map[string]any](t, f.ask(narrowKey, map[string]any{"model": "encoder"}))
 	if a["outcome"] == "answered" || strings.Contains(fmt.Sprint(a), "xyzzy") {
 		t.Errorf("a hidden table: %v", a)
@@ -97,7 +97,7 @@ func TestAskRefusals(t *testing.T) {
 		"a model not allowed":   {narrowKey, map[string]any{"model": "tiny"}, 404, "not_found"},
 		"a conversation":        {readOnlyKey, map[string]any{"conversation": "c1"}, 501, "unimplemented"},
 		"a mistyped key":        {readOnlyKey, map[string]any{"questoin": "x"}, 400, "invalid"},
-		"a schema of one's own": {readOnlyKey, map[string]any{"schema": "CREATE TABLE secret (k)"}, 400, "invalid"},
+		"a schema of one's own": {readOnlyKey, map[string]any{"schema": "CREATE TABLE payroll_secret (k)"}, 400, "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) { failure(t, f.ask(row.bearer, row.more), row.status, row.code) })
 	}

@@ -1,9 +1,9 @@
 // Package gateway is the HTTP surface: it finds out who is calling, hands the request to the room that can answer it,
 // and writes the answer in the caller's dialect. It decides nothing about models, SQL or lakes itself.
 //
-// It owns no state: every request is handled in its own goroutine, and what must be shared belongs to the rooms in
-// [Config]. A lease on a model is taken and given back within one handler; the request's context, which ends when the
-// client leaves, cancels everything that the handler started.
+// It owns little state, the counters of failed logins and the list of statements that run: every request is handled in its
+// own goroutine, and what else must be shared belongs to the rooms in [Config]. A lease on a model is taken and given back
+// within one handler; the request's context, which ends when the client leaves, cancels everything that the handler started.
 //
 //	its configuration, its start                gateway.go
 //	which routes there are, who may call them   routes.go     one table, walked by the tests
@@ -47,6 +47,7 @@
 //
 //	databases, schemas                          databases.go
 //	/v1/query/execute                           query.go, result.go (JSON), render.go (CSV, NDJSON, Arrow)
+//	what runs now, cancelling it                queries.go
 //	/v1/database/ask and its events             ask.go
 //	COPY, external tables, runs, connections    lake.go
 //	users; the interface to who is known        accounts.go
@@ -55,4 +56,5 @@
 //	grants                                      grants.go
 //	the audit ledger: what is put into it       audit.go, audit_ask.go (the statements of an ask); manage.go and others call it
 //	/v1/audit                                   audit_routes.go
+//	/v1/openapi.json: what routes take and give openapi*.go   operations() is the table
 package gateway

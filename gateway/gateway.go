@@ -100,6 +100,7 @@ type server struct {
 	hostname string // of this machine: Host may name it
 	meters   *metrics
 	attempts *attempts // to log in
+	running  *running  // statements
 	away     known     // models of servers elsewhere
 }
 
@@ -113,7 +114,7 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func newServer(cfg Config) *server {
-	s := &server{cfg: cfg, now: time.Now, hostname: machineName(), attempts: newAttempts()}
+	s := &server{cfg: cfg, now: time.Now, hostname: machineName(), attempts: newAttempts(), running: newRunning()}
 	s.meters = newMetrics(s)
 	return s
 }

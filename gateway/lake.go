@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"net/url"
 	"time"
 
@@ -25,14 +26,24 @@ func (s *server) lake() (*lakecopy.Service, error) {
 // onLake runs a COPY, or says what it would do, or makes or drops an external table, and answers when that is done. Whoever
 // may not is refused here, before the statement is looked at; the service checks again, with the path.
 func (s *server) onLake(c *gin.Context, src *database.Source, stmt sqlguard.Statement, text string) {
-	ctx, who, may := c.Request.Context(), principal(c), access.MayExternal
+	who, may, kind := principal(c), access.MayExternal, externalKind
 	if stmt.Copy != nil {
-		may = access.MayCopyFrom
+		may, kind = access.MayCopyFrom, copyKind
 	}
 	err := may(who, src.Name(), s.moment())
+	if err == nil && stmt.Create != nil && src.Dialect() != sqlguard.DuckDB {
+		err = &fault.Error{Code: fault.Invalid, Op: "gateway.lake", Kind: "syntax",
+			Msg: "a database of PostgreSQL has no external tables: its server cannot read the lake", Hint: "make the external table in a database of the kind duckdb"}
+	}
 	var lake *lakecopy.Service
 	if err == nil {
 		lake, err = s.lake()
+	}
+	ctx, cancel := context.WithCancelCause(c.Request.Context())
+	defer cancel(nil)
+	if err == nil {
+		_, done := s.begin(c, kind, src.Name(), text, cancel)
+		defer done()
 	}
 	var res any
 	switch {
@@ -48,6 +59,10 @@ func (s *server) onLake(c *gin.Context, src *database.Source, stmt sqlguard.Stat
 	default:
 		err = fault.Bug("a statement of no kind that runs on the lake")
 	}
+	if fault.CodeOf(err) == fault.Canceled { // what failed in another way tells more than that it was to end
+		err = ended(ctx, err)
+	}
+	s.meters.statement(kind, err)
 	if err != nil {
 		s.fail(c, err)
 		return

@@ -25,6 +25,7 @@ type metrics struct {
 	seconds    *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 	checks     *prometheus.CounterVec
+	statements *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	drafts     *prometheus.CounterVec
 	firstToken *prometheus.HistogramVec
@@ -49,6 +50,8 @@ func newMetrics(s *server) *metrics {
 			[]float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}, "route"),
 		checks: counter("sluice_access_checks_total", "Requests whose caller was looked at: allowed, or the code of the refusal. "+
 			"What is only read is counted here and stands in no ledger.", "result"),
+		statements: counter("sluice_statements_total", "SQL statements that ended: of whom (query, ask: a model's, copy, external: tables of a lake), and how: ok, or the code of "+
+			"the error; refused is the gate's answer.", "kind", "outcome"),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_http_requests_in_flight", Help: "Requests that are being answered, streams among them."}),
 		tokens: counter("sluice_tokens_total", "Tokens: of prompts that were read (prompt), of prompts that were still in the cache (cached), "+
 			"of answers (generated).", "model", "kind"),
@@ -61,12 +64,14 @@ func newMetrics(s *server) *metrics {
 			[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}, "model"),
 		models: map[string]bool{},
 	}
+	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sluice_statements_running", Help: "SQL statements that run now, as GET /v1/queries lists them to an admin."},
+		func() float64 { return float64(s.running.count()) })
 	registry := prometheus.NewRegistry()
 	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "Always 1; the version is in the label.",
 		ConstLabels: prometheus.Labels{"version": s.cfg.Version}})
 	version.Set(1)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version,
-		m.requests, m.seconds, m.inFlight, m.checks, m.tokens, m.drafts, m.firstToken, m.token, m.answer, schedulerMetrics{s})
+		m.requests, m.seconds, m.inFlight, m.checks, m.statements, running, m.tokens, m.drafts, m.firstToken, m.token, m.answer, schedulerMetrics{s})
 	m.serve = promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
 	return m
 }
@@ -118,6 +123,18 @@ func (m *metrics) checked(err error) {
 		result = fault.CodeOf(err).String()
 	}
 	m.checks.WithLabelValues(result).Inc()
+}
+
+// statement counts one SQL statement that ended.
+func (m *metrics) statement(kind string, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "ok"
+	if err != nil {
+		outcome = fault.CodeOf(err).String()
+	}
+	m.statements.WithLabelValues(kind, outcome).Inc()
 }
 
 // generated counts one answer, or the n answers of one request. firstToken and total are since the request's arrival;

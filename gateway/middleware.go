@@ -56,7 +56,7 @@ func (s *server) accessLog(c *gin.Context) {
 			slog.Int("status", c.Writer.Status()), slog.Int("bytes", max(c.Writer.Size(), 0)), slog.Duration("took", time.Since(start)),
 			slog.String("remote", c.Request.RemoteAddr), slog.String("key", principal(c).KeyID),
 		}
-		if err, ok := c.Value(failureKey).(error); ok {
+		if err := failureOf(c); err != nil {
 			attrs = append(attrs, slog.String("code", fault.CodeOf(err).String()), slog.String("error", logged(err)))
 			if fault.CodeOf(err) == fault.Internal {
 				level = slog.LevelError
@@ -134,4 +134,10 @@ func noteFailure(c *gin.Context, err error) {
 	if _, ok := c.Get(failureKey); !ok {
 		c.Set(failureKey, err)
 	}
+}
+
+// failureOf is the error that noteFailure kept, or nil.
+func failureOf(c *gin.Context) error {
+	err, _ := c.Value(failureKey).(error)
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/gin-gonic/gin"
 
+	"sluice/agent"
 	"sluice/database"
 	"sluice/fault"
 	"sluice/sqlguard"
@@ -113,19 +114,35 @@ func (s *server) statement(c *gin.Context, from, sql string) (*database.Source, 
 // query runs a read and writes its rows as the caller accepts them. The first rows are fetched before a byte goes out,
 // so that a statement which fails at once has a status of its own.
 func (s *server) query(c *gin.Context, src *database.Source, sql string, req *queryRequest) {
+	whole := false
+	defer func() { // a stream that breaks off panics
+		err := failureOf(c)
+		if err == nil && !whole {
+			err = fault.Bug("a statement that panicked")
+		}
+		s.meters.statement(queryKind, err)
+	}()
 	ctx, cancel := s.statementContext(c.Request.Context())
-	defer cancel()
-	approved, err := src.Approve(ctx, sql, sqlguard.ReadOnly, mayRead(c, src.Name()))
+	defer cancel(nil)
+	s.read(ctx, cancel, c, src, sql, req)
+	whole = true
+}
+
+func (s *server) read(ctx context.Context, cancel context.CancelCauseFunc, c *gin.Context, src *database.Source, sql string, req *queryRequest) {
+	approved, err := src.Approve(ctx, sql, agent.ProfileOf(principal(c)), mayRead(c, src.Name()))
 	if err != nil {
 		s.fail(c, ended(ctx, err))
 		return
 	}
+	st, done := s.begin(c, queryKind, src.Name(), shown(approved), cancel)
+	defer done()
 	values, _ := req.values() // checked before
-	reader, err := src.RunParams(ctx, approved, values)
+	rows, err := src.RunParams(ctx, approved, values)
 	if err != nil {
 		s.fail(c, ended(ctx, err))
 		return
 	}
+	reader := watch(rows, st, nil)
 	defer reader.Release()
 	form, stream := accepts(c.Request.Header)
 	if !stream {
@@ -146,20 +163,30 @@ func (s *server) query(c *gin.Context, src *database.Source, sql string, req *qu
 
 var errStatementTime = errors.New("gateway: the statement took longer than the limit")
 
-// statementContext bounds a statement by the configured time.
-func (s *server) statementContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// statementContext bounds a statement by the configured time. Its caller calls cancel in any case.
+func (s *server) statementContext(parent context.Context) (ctx context.Context, cancel context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(parent)
 	if s.cfg.StatementTimeout == 0 {
-		return context.WithCancel(ctx)
+		return ctx, end
 	}
-	return context.WithTimeoutCause(ctx, s.cfg.StatementTimeout, errStatementTime)
+	ctx, stop := context.WithTimeoutCause(ctx, s.cfg.StatementTimeout, errStatementTime)
+	return ctx, func(cause error) {
+		end(cause)
+		stop()
+	}
 }
 
-// ended tells why a statement failed whose context ended: by the limit of time, or because the caller left.
+// ended tells why a statement failed whose context ended: somebody cancelled it, the limit of time, or the caller left.
 func ended(ctx context.Context, err error) error {
-	switch {
-	case err == nil || ctx.Err() == nil:
+	if err == nil || ctx.Err() == nil {
 		return err
-	case errors.Is(context.Cause(ctx), errStatementTime):
+	}
+	cause := context.Cause(ctx)
+	var by *cancelled
+	switch {
+	case errors.As(cause, &by):
+		return fault.Wrap(err, fault.Canceled, "gateway.query", "the statement was cancelled by '%s'", by.by)
+	case errors.Is(cause, errStatementTime):
 		return &fault.Error{Code: fault.TooLarge, Op: "gateway.query", Err: err, Msg: "the statement took longer than this server's limit for one", Hint: "ask for less"}
 	}
 	return fault.Wrap(err, fault.Canceled, "gateway.query", "the request was cancelled")

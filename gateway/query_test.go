@@ -15,13 +15,13 @@ import (
 )
 
 const shopSQL = `
+CREATE TABLE payroll_secret (k VARCHAR PRIMARY KEY, zzpay INTEGER);
+INSERT INTO payroll_secret VALUES ('xyzzy', 987654321);
 CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, price DECIMAL(10,2), added DATE, note VARCHAR);
-CREATE TABLE sale (id BIGINT PRIMARY KEY, item_id BIGINT REFERENCES item(id), sold TIMESTAMP, region VARCHAR);
-CREATE TABLE secret (k VARCHAR);
+CREATE TABLE sale (id BIGINT PRIMARY KEY, item_id BIGINT REFERENCES item(id), sold TIMESTAMP, region VARCHAR, paid VARCHAR REFERENCES payroll_secret(k));
 COMMENT ON TABLE item IS 'What is sold';
 INSERT INTO item VALUES (1, 'pen', 1.50, DATE '2026-01-31', NULL), (2, 'ink, "blue"', 12.00, NULL, ''), (9007199254740993, 'big', 0.01, DATE '2026-02-01', E'two\nlines');
-INSERT INTO sale SELECT i, 1 + i % 2, TIMESTAMP '2026-03-01 10:00:00' + INTERVAL (i) SECOND, 'r' || (i % 4) FROM range(5000) t(i);
-INSERT INTO secret VALUES ('xyzzy');
+INSERT INTO sale SELECT i, 1 + i % 2, TIMESTAMP '2026-03-01 10:00:00' + INTERVAL (i) SECOND, 'r' || (i % 4), NULL FROM range(5000) t(i);
 `
 
 // withShop gives the fixture a real DuckDB file and a real lake in a folder.
@@ -230,9 +230,9 @@ func TestWhatAQueryMayNot(t *testing.T) {
 func TestWhatOneMayNotReadDoesNotExist(t *testing.T) {
 	f := withShop(t)
 	data[map[string]any](t, f.sql(narrowKey, "SELECT id FROM item"))
-	hidden := failure(t, f.sql(narrowKey, "SELECT * FROM secret"), 422, "refused")
-	missing := failure(t, f.sql(narrowKey, "SELECT * FROM sekret"), 422, "refused")
-	if strings.ReplaceAll(fmt.Sprint(hidden["message"], hidden["hint"]), "secret", "sekret") != fmt.Sprint(missing["message"], missing["hint"]) {
+	hidden := failure(t, f.sql(narrowKey, "SELECT * FROM payroll_secret"), 422, "refused")
+	missing := failure(t, f.sql(narrowKey, "SELECT * FROM payroll_sekret"), 422, "refused")
+	if strings.ReplaceAll(fmt.Sprint(hidden["message"], hidden["hint"]), "payroll_secret", "payroll_sekret") != fmt.Sprint(missing["message"], missing["hint"]) {
 		t.Errorf("hidden %v, missing %v", hidden, missing)
 	}
 	const blindKey = "slc_blind"
@@ -274,7 +274,7 @@ func TestDatabasesAndSchema(t *testing.T) {
 	if len(tables) != 3 || item["comment"] != "What is sold" || item["schema"] != "main" || fmt.Sprint(item["columns"].([]any)[0]) != "map[comment: key:primary name:id nullable:false type:BIGINT]" {
 		t.Errorf("item: %v", item)
 	}
-	if fmt.Sprint(tables["sale"]["foreign_keys"]) != "[map[columns:[item_id] referenced:[id] schema:main table:item]]" {
+	if fmt.Sprint(tables["sale"]["foreign_keys"]) != "[map[columns:[item_id] referenced:[id] schema:main table:item] map[columns:[paid] referenced:[k] schema:main table:payroll_secret]]" {
 		t.Errorf("sale: %v", tables["sale"])
 	}
 	narrow := data[[]any](t, f.do(call{method: "GET", path: "/v1/schema/tables?database=shop", bearer: narrowKey}))

@@ -35,6 +35,7 @@ func (s *server) routes() []route {
 		{method: "GET", path: "/healthz", class: public, handle: s.healthz},
 		{method: "GET", path: "/readyz", class: public, handle: s.readyz},
 		{method: "GET", path: "/api/version", class: public, handle: s.version},
+		{method: "GET", path: "/v1/openapi.json", class: public, handle: s.openapi()},
 
 		{method: "GET", path: "/api/tags", class: inference, handle: s.tags},
 		{method: "GET", path: "/api/ps", class: inference, handle: s.ps},
@@ -92,6 +93,8 @@ func (s *server) routes() []route {
 		{method: "GET", path: "/v1/databases", class: member, handle: list(s, s.databases)},
 		{method: "GET", path: "/v1/schema/tables", class: member, handle: list(s, s.schemaTables)},
 		{method: "POST", path: "/v1/query/execute", class: member, handle: s.execute},
+		{method: "GET", path: "/v1/queries", class: member, handle: list(s, s.listQueries)},
+		{method: "DELETE", path: "/v1/queries/:id", class: member, handle: s.cancelQuery},
 		{method: "POST", path: "/v1/database/ask", class: member, handle: s.ask},
 		{method: "POST", path: "/v1/lake/copy", class: member, handle: s.lakeCopy},
 		{method: "GET", path: "/v1/lake/runs", class: member, handle: list(s, s.lakeRuns)},
