@@ -54,9 +54,14 @@ type ExternalFile struct {
 
 // Catalog is what a source holds. The gate resolves every relation and column against it; what is not in it is refused.
 type Catalog struct {
-	Engine        string // the engine's own name of the catalogue, written before every relation of the deparsed text
+	Engine        string // the engine's own name of the catalogue, which may stand before a relation
 	DefaultSchema string
+	Search        []string // the schemas that a name without one is looked for in, in this order; none: DefaultSchema alone
 	Tables        []Table
+
+	// Extensions are the installed extensions whose functions, operators and types the gate knows, with the schemas that
+	// they are in: "vector" → "public". PostgreSQL only.
+	Extensions map[string]string
 	// Functions are the names of functions and macros that the source defines itself. None may be called, and one that
 	// has the name of a built-in function would take its place: then every statement is refused.
 	Functions []string

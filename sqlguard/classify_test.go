@@ -117,7 +117,7 @@ func TestUnknownIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(tree, err)
 		}
-		w := &walker{req: Request{Catalog: &Catalog{DefaultSchema: "main"}, Profile: ReadOnly}, seen: map[Relation]bool{}}
+		w := &walker{req: Request{Catalog: &Catalog{DefaultSchema: "main"}, Profile: ReadOnly}}
 		return w.statement(n)
 	}
 	if err := check(good); err != nil {
@@ -155,7 +155,7 @@ func TestZeroValuesRefuse(t *testing.T) {
 	if (Approved{}).Valid() {
 		t.Error("the zero Approved is valid")
 	}
-	g := New(Postgres, nil)
+	g := New("", nil)
 	if _, err := g.Check(t.Context(), Request{SQL: "SELECT 1", Profile: ReadOnly}); fault.CodeOf(err) != fault.Unimplemented {
 		t.Error(err)
 	}

@@ -16,6 +16,18 @@ func (c columns) has(name string) bool {
 	return slices.ContainsFunc(c.names, func(n string) bool { return fold(n) == fold(name) })
 }
 
+// maxColumns bounds the names that are kept of one relation. Stars over WITH queries that read one another twice would
+// double them each time.
+const maxColumns = 5000
+
+// capped gives the columns with no more names than that; the others may be there.
+func (c columns) capped() columns {
+	if len(c.names) > maxColumns {
+		return columns{names: slices.Clone(c.names[:maxColumns]), open: true}
+	}
+	return c
+}
+
 // renamed gives the columns under an alias list, which may be shorter than they are.
 func (c columns) renamed(alias []string) columns {
 	if len(alias) == 0 {
@@ -35,6 +47,7 @@ type source struct {
 	catalog string
 	cols    columns
 	table   *Table
+	merged  bool // in PostgreSQL: a join has taken its columns over, and they need its name
 }
 
 // scope is what names mean at one place: the sources of a query, its select list's aliases, a lambda's parameters, and
@@ -202,6 +215,7 @@ func (s *scope) output(list []any) columns {
 			cols := s.starred(item)
 			out.names = append(out.names, cols.names...)
 			out.open = out.open || cols.open
+			out = out.capped()
 		case class == "FUNCTION" && fold(str(item, "function_name")) == "unnest", class == "OPERATOR" && str(item, "type") == "OPERATOR_UNPACK":
 			out.open = true // a struct becomes several columns
 			if a := str(item, "alias"); a != "" {
@@ -238,6 +252,7 @@ func (s *scope) starred(item node) columns {
 			}
 		}
 		out.open = out.open || src.cols.open
+		out = out.capped()
 	}
 	return out
 }

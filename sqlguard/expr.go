@@ -6,17 +6,11 @@ import (
 	"strings"
 )
 
-// maxDepth bounds the nesting of a statement's tree. The engine's own bound is 1000, but planning 400 nested additions
-// takes it 4 seconds, in which it cannot be interrupted.
-const maxDepth = 250
-
 // walker decides on one statement. It changes the tree where the text that runs must differ from the caller's: relations
 // get their full names and external tables their files.
 type walker struct {
-	req       Request
-	depth     int
-	seen      map[Relation]bool
-	relations []Relation
+	req Request
+	reading
 	externals []*externalUse
 	sampled   int // samples around what is being walked
 
@@ -32,15 +26,6 @@ type walker struct {
 	names []string          // of those of the items that may change
 	empty map[*Table][]any  // the types of an external table's columns
 }
-
-func (w *walker) enter(at int) error {
-	if w.depth++; w.depth > maxDepth {
-		return refuse(at, kindQuery, "nest less deeply", "the statement nests more than %d levels deep", maxDepth)
-	}
-	return nil
-}
-
-func (w *walker) leave() { w.depth-- }
 
 // expr decides on an expression and all below it.
 func (w *walker) expr(v any, sc *scope) error {

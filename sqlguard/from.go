@@ -80,16 +80,16 @@ func (w *walker) table(n node, sc *scope, safe bool) error {
 	}
 	renames := strs(n, "column_name_alias")
 	if catalog == "" && schema == "" {
-		if cte := sc.ctes.find(name); cte != nil {
+		if cte := sc.ctes.find(name, folded); cte != nil {
 			// The engine must find the same one, so it gets the name as WITH wrote it.
 			n["table_name"], n["alias"] = cte.name, alias
 			sc.add(&source{name: alias, cols: cte.cols.renamed(renames)})
 			return nil
 		}
 	}
-	t := w.req.Catalog.find(catalog, schema, name)
-	if t == nil || w.req.May == nil || !w.req.May(t.Relation) {
-		return w.unknownTable(n, catalog, schema, name)
+	t, err := w.req.table(place(n), catalog, schema, name, folded)
+	if err != nil {
+		return err
 	}
 	w.reads(t.Relation)
 	cols := columns{}
@@ -108,52 +108,6 @@ func (w *walker) table(n node, sc *scope, safe bool) error {
 	w.externals = append(w.externals, use)
 	sc.externals = append(sc.externals, use)
 	return nil
-}
-
-func (w *walker) reads(r Relation) {
-	if !w.seen[r] {
-		w.seen[r] = true
-		w.relations = append(w.relations, r)
-	}
-}
-
-// find gives the table of a name as it stands in a statement, or nil.
-func (c *Catalog) find(catalog, schema, name string) *Table {
-	if catalog != "" && (c.Engine == "" || fold(catalog) != fold(c.Engine)) {
-		return nil
-	}
-	if schema == "" {
-		schema = c.DefaultSchema
-	}
-	for i := range c.Tables {
-		if t := &c.Tables[i]; fold(t.Name) == fold(name) && fold(t.Schema) == fold(schema) {
-			return t
-		}
-	}
-	return nil
-}
-
-// unknownTable refuses a relation. The text is the same for one that does not exist and one that the caller may not
-// read, and names only those that the caller may.
-func (w *walker) unknownTable(n node, catalog, schema, name string) error {
-	shown := name
-	if schema != "" {
-		shown = schema + "." + shown
-	}
-	if catalog != "" {
-		shown = catalog + "." + shown
-	}
-	var readable []string
-	for _, t := range w.req.Catalog.Tables {
-		if w.req.May != nil && w.req.May(t.Relation) {
-			r := t.Name
-			if fold(t.Schema) != fold(w.req.Catalog.DefaultSchema) {
-				r = t.Schema + "." + r
-			}
-			readable = append(readable, r)
-		}
-	}
-	return refuse(place(n), kindQuery, nearest(shown, readable), "there is no table or view %q that you may read", shown)
 }
 
 func (w *walker) values(n node, sc *scope) error {

@@ -7,7 +7,7 @@ import (
 // The list of functions_duckdb.gen.go is written by a test of package database, which asks the live engine and fails when
 // the committed file differs.
 //
-//go:generate go test ../database -run TestFunctionListIsTheEngines -count=1 -rewrite
+//go:generate go test ../database/duckdb -run TestFunctionListIsTheEngines -count=1 -rewrite
 
 // reach is what a function may look at, as its engine's catalogue tells. Names that are not in the list are refused.
 type reach int

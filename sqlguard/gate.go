@@ -62,7 +62,7 @@ type Gate struct {
 	parser  Parser
 }
 
-// New makes the gate of a dialect.
+// New makes the gate of a dialect. PostgreSQL's needs no parser: its own is linked into this package.
 func New(dialect Dialect, parser Parser) *Gate { return &Gate{dialect: dialect, parser: parser} }
 
 // Check parses, decides and deparses. It returns a *fault.Error with code Refused and a position when the statement
@@ -70,7 +70,7 @@ func New(dialect Dialect, parser Parser) *Gate { return &Gate{dialect: dialect, 
 // refusal is "syntax" when the text is not one query, else "query".
 func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	switch {
-	case g.dialect != DuckDB:
+	case g.dialect != DuckDB && g.dialect != Postgres:
 		return Approved{}, fault.New(fault.Unimplemented, "sqlguard.Check", "this version has no gate for the dialect %s", g.dialect)
 	case req.Profile != ReadOnly && req.Profile != CopySource && req.Profile != RestrictedRead:
 		return Approved{}, refuse(noPlace, kindQuery, "", "no profile allows this statement")
@@ -80,25 +80,38 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	if err := checkBytes(req.SQL); err != nil {
 		return Approved{}, err
 	}
+	if g.dialect == Postgres {
+		return checkPostgres(ctx, req)
+	}
 	text, explain := stripExplain(req.SQL)
-	switch {
-	case explain && req.Profile == CopySource:
-		return Approved{}, refuse(0, kindSyntax, "copy a SELECT", "EXPLAIN cannot be copied")
-	case explain && req.Profile != ReadOnly:
-		return Approved{}, refuse(0, kindQuery, "run it without EXPLAIN", "a restricted reader gets rows, not plans")
+	if explain {
+		if err := req.mayExplain(); err != nil {
+			return Approved{}, err
+		}
 	}
 	stmt, err := g.parse(ctx, text)
 	if err != nil {
 		return Approved{}, err
 	}
-	w := &walker{req: req, seen: map[Relation]bool{}}
+	w := &walker{req: req}
 	if err := w.statement(stmt); err != nil {
 		return Approved{}, err
 	}
-	if err := w.views(explain); err != nil {
+	if err := req.views(w.relations, explain, w.raises); err != nil {
 		return Approved{}, err
 	}
 	return g.approve(ctx, w, stmt, explain)
+}
+
+// mayExplain refuses the plan to those who get rows only.
+func (r Request) mayExplain() error {
+	switch r.Profile {
+	case CopySource:
+		return refuse(0, kindSyntax, "copy a SELECT", "EXPLAIN cannot be copied")
+	case ReadOnly:
+		return nil
+	}
+	return refuse(0, kindQuery, "run it without EXPLAIN", "a restricted reader gets rows, not plans")
 }
 
 // approve writes a statement that may run: as people see it, as the source can bind it beforehand, and as it runs.

@@ -22,11 +22,12 @@ type cteScope struct {
 	parent *cteScope
 	name   string // as written in its WITH
 	cols   columns
+	later  func() (columns, error) // its columns when they must be found first, with WITH RECURSIVE of PostgreSQL
 }
 
-func (c *cteScope) find(name string) *cteScope {
+func (c *cteScope) find(name string, same sameness) *cteScope {
 	for ; c != nil; c = c.parent {
-		if fold(c.name) == fold(name) {
+		if same(c.name, name) {
 			return c
 		}
 	}
@@ -183,7 +184,7 @@ func (w *walker) setOperation(n node, outer *scope, ctes *cteScope) (columns, er
 	}
 	cols := left
 	if str(n, "setop_type") == "UNION_BY_NAME" {
-		cols = columns{names: append(append([]string{}, left.names...), right.names...), open: left.open || right.open}
+		cols = columns{names: append(append([]string{}, left.names...), right.names...), open: left.open || right.open}.capped()
 	}
 	// ORDER BY after a set operation sees the names of both arms.
 	sc := &scope{parent: outer, ctes: ctes, sources: []*source{{cols: left}, {cols: right}}}

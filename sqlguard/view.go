@@ -8,13 +8,14 @@ import "slices"
 // A view is still no wall against somebody who may write any expression over it: a cast or a division fails for a dropped
 // row as well, and that it failed is an answer, even though the engine's text is hidden. Data that a caller must not learn
 // of belongs into a table without a grant, not behind a view.
-func (w *walker) views(explain bool) error {
-	if !explain && w.raises == nil {
+//
+// raises is the first call of a function that does nothing but fail; PostgreSQL has none that may be called.
+func (r Request) views(relations []Relation, explain bool, raises node) error {
+	if !explain && raises == nil {
 		return nil
 	}
-	view := slices.ContainsFunc(w.relations, func(r Relation) bool {
-		t := w.req.Catalog.find("", r.Schema, r.Name)
-		return t != nil && t.View
+	view := slices.ContainsFunc(relations, func(rel Relation) bool {
+		return slices.ContainsFunc(r.Catalog.Tables, func(t Table) bool { return t.Relation == rel && t.View })
 	})
 	switch {
 	case !view:
@@ -22,5 +23,5 @@ func (w *walker) views(explain bool) error {
 	case explain:
 		return refuse(0, kindQuery, "run it without EXPLAIN", "the plan of a view is not shown")
 	}
-	return refuse(place(w.raises), kindQuery, "read the view without error(…)", "error is not allowed in a statement that reads a view")
+	return refuse(place(raises), kindQuery, "read the view without error(…)", "error is not allowed in a statement that reads a view")
 }
