@@ -1,129 +1,198 @@
 package rag
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+
+	"sluice/sqlguard"
 )
 
-// Table is a table or view as the model is to see it. Schema is empty for a table of the default schema.
-type Table struct {
-	Schema     string
-	Name       string
-	Comment    string
-	Columns    []Column
-	PrimaryKey []string
-	Foreign    []ForeignKey
-}
+// Bounds of what a card tells, in characters, of values in bytes. A comment may be a page, and a card is read by a small model.
+const (
+	maxComment  = 240
+	maxShown    = 8  // values of a column that are all shown
+	maxInList   = 24 // the longest value of such a list
+	maxExamples = 2
+	maxExample  = 40
+	maxType     = 40
+)
 
-// Column is one column. Type is the SQL name in the source's dialect.
-type Column struct {
-	Name    string
-	Type    string
-	NotNull bool
-	Comment string
-}
-
-// ForeignKey says that columns refer to those of another table.
-type ForeignKey struct {
-	Columns    []string
-	Schema     string // of the other table, empty for the default schema
-	Table      string
-	Referenced []string
-}
-
-// Card writes tables as CREATE TABLE statements followed by their COMMENT ON lines. Tables are sorted by schema and
-// name, whatever order they come in: the text must not change between two asks, or the engine reads all of it again.
-func Card(tables []Table) string {
-	sorted := slices.Clone(tables)
-	slices.SortFunc(sorted, func(a, b Table) int {
-		if c := strings.Compare(a.Schema, b.Schema); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	var b strings.Builder
-	for _, t := range sorted {
-		b.WriteString(create(t))
+// Card writes the relations, or all for nil, as CREATE TABLE statements, with comments, values and joins. Tables are sorted,
+// whatever order they are asked for in, and equal inputs give equal bytes: the engine reuses what it has read of them.
+//
+// Comments and values are data. Each stands on one line behind "--", bounded and without what could end the line or the
+// turn of a chat.
+func (k *Knowledge) Card(only []sqlguard.Relation) string {
+	in := map[sqlguard.Relation]bool{}
+	for i, t := range k.tables {
+		in[t.Relation] = only == nil || slices.Contains(only, k.tables[i].Relation)
 	}
-	for _, t := range sorted {
-		b.WriteString(comments(t))
+	var b strings.Builder
+	for i, t := range k.tables {
+		if in[t.Relation] {
+			k.create(&b, i, in)
+		}
 	}
 	return b.String()
 }
 
-func create(t Table) string {
-	lines := make([]string, 0, len(t.Columns)+1)
-	inline := map[string]ForeignKey{}
-	var constraints []string
-	foreign := slices.Clone(t.Foreign)
-	slices.SortFunc(foreign, func(a, b ForeignKey) int { return strings.Compare(references(a), references(b)) })
-	for _, f := range foreign {
-		if len(f.Columns) == 1 {
-			if _, taken := inline[f.Columns[0]]; !taken {
-				inline[f.Columns[0]] = f
-				continue
-			}
-		}
-		constraints = append(constraints, "FOREIGN KEY ("+identifiers(f.Columns)+") "+references(f))
-	}
-	if len(t.PrimaryKey) > 1 {
-		constraints = slices.Insert(constraints, 0, "PRIMARY KEY ("+identifiers(t.PrimaryKey)+")")
-	}
-	for _, c := range t.Columns {
-		line := Identifier(c.Name) + " " + c.Type
-		switch {
-		case len(t.PrimaryKey) == 1 && t.PrimaryKey[0] == c.Name:
-			line += " PRIMARY KEY" // says NOT NULL as well
-		case c.NotNull:
-			line += " NOT NULL"
-		}
-		if f, ok := inline[c.Name]; ok {
-			line += " " + references(f)
-		}
-		lines = append(lines, line)
-	}
-	lines = append(lines, constraints...)
-	return "CREATE TABLE " + qualified(t.Schema, t.Name) + " (\n  " + strings.Join(lines, ",\n  ") + "\n);\n"
-}
-
-func comments(t Table) string {
-	var b strings.Builder
-	name := qualified(t.Schema, t.Name)
+func (k *Knowledge) create(b *strings.Builder, i int, in map[sqlguard.Relation]bool) {
+	t := k.tables[i]
 	if t.Comment != "" {
-		b.WriteString("COMMENT ON TABLE " + name + " IS " + literal(t.Comment) + ";\n")
+		b.WriteString("-- " + OneLine(t.Comment, maxComment) + "\n")
 	}
-	for _, c := range t.Columns {
-		if c.Comment != "" {
-			b.WriteString("COMMENT ON COLUMN " + name + "." + Identifier(c.Name) + " IS " + literal(c.Comment) + ";\n")
+	b.WriteString("CREATE TABLE " + OneLine(k.Name(t.Relation), 0) + " (\n")
+	constraints := k.constraints(t, in)
+	for c, column := range t.Columns {
+		line := "  " + k.shown(column.Name) + " " + shortType(column.Type)
+		if len(t.PrimaryKey) == 1 && t.PrimaryKey[0] == column.Name {
+			line += " PRIMARY KEY"
 		}
+		if to, ok := k.reference(ColumnRef{t.Relation, column.Name}, in); ok {
+			line += " REFERENCES " + OneLine(k.Name(to.Relation), 0) + "(" + k.shown(to.Column) + ")"
+		}
+		if c < len(t.Columns)-1 || len(constraints) > 0 {
+			line += ","
+		}
+		if note := k.note(i, c); note != "" {
+			line += " -- " + note
+		}
+		b.WriteString(line + "\n")
 	}
-	return b.String()
+	if len(constraints) > 0 {
+		b.WriteString("  " + strings.Join(constraints, ",\n  ") + "\n")
+	}
+	b.WriteString(");\n")
 }
 
-func references(f ForeignKey) string {
-	s := "REFERENCES " + qualified(f.Schema, f.Table)
-	if len(f.Referenced) > 0 {
-		s += "(" + identifiers(f.Referenced) + ")"
+// constraints are the keys of more than one column.
+func (k *Knowledge) constraints(t sqlguard.Table, in map[sqlguard.Relation]bool) []string {
+	var out []string
+	if len(t.PrimaryKey) > 1 {
+		out = append(out, "PRIMARY KEY ("+k.shownList(t.PrimaryKey)+")")
+	}
+	for _, f := range t.Foreign {
+		if len(f.Columns) > 1 && in[f.References] {
+			out = append(out, "FOREIGN KEY ("+k.shownList(f.Columns)+") REFERENCES "+OneLine(k.Name(f.References), 0)+"("+k.shownList(f.Referenced)+")")
+		}
+	}
+	slices.Sort(out[min(len(out), 1):])
+	return out
+}
+
+func (k *Knowledge) reference(c ColumnRef, in map[sqlguard.Relation]bool) (ColumnRef, bool) {
+	for _, j := range k.joins {
+		if j.From == c && in[j.To.Relation] {
+			return j.To, true
+		}
+	}
+	return ColumnRef{}, false
+}
+
+// note is what stands behind a column: its comment, and what its values are. A list that is not whole says of how many it
+// is.
+func (k *Knowledge) note(table, column int) string {
+	var notes []string
+	if c := k.tables[table].Columns[column].Comment; c != "" {
+		notes = append(notes, OneLine(c, maxComment))
+	}
+	if f := k.facts[table]; f != nil {
+		if n := valuesNote(f.columns[column]); n != "" {
+			notes = append(notes, n)
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+func valuesNote(f columnFacts) string {
+	if f.min != "" && f.max != "" {
+		return "from " + OneLine(f.min, maxExample) + " to " + OneLine(f.max, maxExample)
+	}
+	if len(f.values) == 0 {
+		return ""
+	}
+	if f.complete && len(f.values) <= maxShown && !slices.ContainsFunc(f.values, func(v string) bool { return !plain(v, maxInList) }) {
+		all := slices.Sorted(slices.Values(f.values))
+		return "values: " + literals(all)
+	}
+	var examples []string
+	for _, v := range f.values {
+		if len(examples) < maxExamples && plain(v, maxExample) {
+			examples = append(examples, v)
+		}
+	}
+	if len(examples) == 0 {
+		return ""
+	}
+	over := ""
+	if f.sampled {
+		over = "over "
+	}
+	return fmt.Sprintf("%d of %s%d values: %s", len(examples), over, f.distinct, literals(examples))
+}
+
+// plain says whether a value is short and shown exactly as it is stored.
+func plain(v string, most int) bool { return len(v) <= most && v != "" && OneLine(v, 0) == v }
+
+func literals(values []string) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = "'" + strings.ReplaceAll(v, "'", "''") + "'"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (k *Knowledge) shown(name string) string { return OneLine(k.Identifier(name), 0) }
+
+func (k *Knowledge) shownList(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = k.shown(n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// OneLine makes a text of others fit for a prompt: on one line, without control characters, with nothing that a chat
+// template or a code fence would take for its own, and of at most that many characters, with "…" where it was cut; 0 cuts
+// nothing.
+func OneLine(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Cf) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	for _, mark := range []string{"<|", "|>", "```"} {
+		s = strings.ReplaceAll(s, mark, mark[:1]+" "+mark[1:])
+	}
+	if r := []rune(s); most > 0 && len(r) > most {
+		s = strings.TrimSpace(string(r[:most])) + "…"
 	}
 	return s
 }
 
-func qualified(schema, name string) string {
-	if schema == "" {
-		return Identifier(name)
+// shortType writes a type in the shortest usual form: what a model needs is the kind, not the width.
+func shortType(typ string) string {
+	switch classOf(typ) {
+	case textClass:
+		return "TEXT"
+	case wholeClass:
+		return "INT"
+	case numberClass:
+		if head := strings.ToLower(typ); strings.HasPrefix(head, "decimal") || strings.HasPrefix(head, "numeric") {
+			return "DECIMAL"
+		}
+		return "FLOAT"
+	case dateClass:
+		if strings.EqualFold(typ, "date") {
+			return "DATE"
+		}
+		return "TIMESTAMP"
+	case boolClass:
+		return "BOOLEAN"
 	}
-	return Identifier(schema) + "." + Identifier(name)
-}
-
-func identifiers(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = Identifier(n)
-	}
-	return strings.Join(quoted, ", ")
-}
-
-// literal writes a comment on one line: a line break in it would let a comment pass for a statement or an instruction.
-func literal(s string) string {
-	return "'" + strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "'", "''") + "'"
+	return strings.ToUpper(OneLine(typ, maxType))
 }
