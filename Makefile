@@ -29,6 +29,7 @@ help:
 	@echo 'make test-long  what takes longer: fuzzing, crash loops, the small model on the 60 core questions'
 	@echo 'make bench-engine  beside Ollama on the same model: tokens per second, time to first token, 40 minutes'
 	@echo 'make bench-sched   beside Ollama with more models than fit: time to first token, loads; estimated memory, 20 minutes'
+	@echo 'make bench-gate    the SQL gate beside its parser alone, statements seen before and huge ones, the audit ledger, 2 minutes'
 	@echo 'make build      bin/sluice and bin/sluice-runner'
 	@echo 'make generate   the generated files (SQL function lists, architectures, docs/MODELS.md)'
 	@echo 'make clean      remove bin/ and the demo'
@@ -89,6 +90,10 @@ bench-engine: build
 bench-sched: build
 	@dev/models.sh qwen2.5-coder:0.5b qwen2.5-coder:1.5b smollm2:135m gemma3:270m all-minilm >/dev/null
 	@dev/bench-sched.sh
+
+# The gate beside its parser alone; verifying a million entries of the ledger. ONLY=figure,… for a part.
+bench-gate: setup
+	@dev/bench-gate.sh
 
 # Targets of the contract that come with later steps of the work.
 bench-%:
