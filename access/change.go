@@ -142,7 +142,7 @@ func folderGrant(p Principal, sort func(Grant) bool) bool {
 	})
 }
 
-// mayChange holds what COPY and external DDL have in common: they make data visible to other readers than the caller,
+// mayChange holds what COPY, external DDL and writes have in common: they change what others read,
 // so neither a program acting for somebody nor who sees only some tables may do it.
 func mayChange(p Principal, what, database string) error {
 	switch {
@@ -157,4 +157,10 @@ func mayChange(p Principal, what, database string) error {
 		return refuse(what + " needs a database grant, which is more than one on some of its tables")
 	}
 	return nil
+}
+
+// MayWrite says whether p may change rows and tables of a database that is writable. The error has code Denied and Kind
+// "auth". It asks for no fresh password, as COPY does: what is changed stays in the database, for those who could read it before.
+func MayWrite(p Principal, database string) error {
+	return mayChange(p, "writing", database)
 }

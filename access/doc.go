@@ -13,7 +13,7 @@
 //	what may be granted, and to what it goes grant.go
 //	reading: what kind, databases, tables   read.go       models and collections too
 //	whose running statements one sees       running.go
-//	COPY, external tables, freshness        change.go
+//	COPY, external tables, writes, freshness change.go
 //	users, keys and logins, who manages them account.go
 //	paths below a lake's root               path.go
 package access

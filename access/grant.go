@@ -100,11 +100,11 @@ func (g Grant) whole(database string) bool {
 }
 
 // relation says whether g gives a table.
-func (g Grant) relation(database, schema, table string) bool {
+func (g Grant) relation(database, defaultSchema, schema, table string) bool {
 	if g.whole(database) {
 		return schema != "" && table != ""
 	}
-	return g.Kind == GrantTable && g.within(database) && names(g.Database+"."+g.Table, database, schema, table)
+	return g.Kind == GrantTable && g.within(database) && names(g.Database+"."+g.Table, database, defaultSchema, schema, table)
 }
 
 // folder says whether g, of a kind that is about lakes, covers a folder.

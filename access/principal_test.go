@@ -136,7 +136,7 @@ func TestWhoHasNothingMayDoNothing(t *testing.T) {
 		"everything listed, no key":    {Owner: BootstrapOwner, Role: Admin, Databases: []string{"shop"}, Models: []string{"m"}, Own: []Grant{shop}},
 		"a second holder without role": with(func(p *Principal) { p.Holders = append(p.Holders, Holder{User: "bob"}) }),
 	} {
-		if MayQuery(p) == nil || MayDatabase(p, "shop") || MayRead(p, "shop")("main", "orders") || MayModel(p, "m") || MayCollection(p, "c", false) || MaySeeConnection(p, "local") {
+		if MayQuery(p) == nil || MayDatabase(p, "shop") || MayRead(p, "shop", "main")("main", "orders") || MayModel(p, "m") || MayCollection(p, "c", false) || MaySeeConnection(p, "local") {
 			t.Errorf("%s may read", sentence)
 		}
 		for what, err := range map[string]error{"copy": MayCopy(p, "shop", folderA, now), "copy from": MayCopyFrom(p, "shop", now), "write": MayWriteLake(p, folderA),

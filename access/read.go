@@ -65,9 +65,10 @@ func narrow(own []Grant, family, sort func(Grant) bool) bool {
 // MayRead gives the test for the relations of one database. It never returns nil, and the names must be those of the
 // catalogue, schema included: names are compared exactly, as a grant or a key's list is meant to give what it says.
 //
-// An entry "database.table" means the default schema (main in DuckDB, public in PostgreSQL). A name that itself holds
-// a dot cannot be told apart from a qualified one, so no entry matches it.
-func MayRead(p Principal, database string) func(schema, table string) bool {
+// An entry "database.table" means the schema that the database takes for a name without one: main in DuckDB, the first
+// of its schemas in PostgreSQL. With an empty one no such entry gives anything. A name that itself holds a dot cannot be
+// told apart from a qualified one, so no entry matches it.
+func MayRead(p Principal, database, defaultSchema string) func(schema, table string) bool {
 	if !MayDatabase(p, database) {
 		return func(string, string) bool { return false }
 	}
@@ -76,21 +77,21 @@ func MayRead(p Principal, database string) func(schema, table string) bool {
 		if schema == "" || table == "" {
 			return false
 		}
-		if p.Tables != nil && !slices.ContainsFunc(p.Tables, func(entry string) bool { return names(entry, database, schema, table) }) {
+		if p.Tables != nil && !slices.ContainsFunc(p.Tables, func(entry string) bool { return names(entry, database, defaultSchema, schema, table) }) {
 			return false
 		}
-		relation := func(g Grant) bool { return g.relation(database, schema, table) }
+		relation := func(g Grant) bool { return g.relation(database, defaultSchema, schema, table) }
 		return everyone(p, relation) && narrow(p.Own, Grant.data, relation)
 	}
 }
 
-func names(entry, database, schema, table string) bool {
+func names(entry, database, defaultSchema, schema, table string) bool {
 	if database == "" || schema == "" || table == "" || strings.Contains(database+schema+table, ".") {
 		return false
 	}
 	switch parts := strings.Split(entry, "."); len(parts) {
 	case 2:
-		return parts[0] == database && parts[1] == table && (schema == "main" || schema == "public")
+		return parts[0] == database && parts[1] == table && schema == defaultSchema
 	case 3:
 		return parts[0] == database && parts[1] == schema && parts[2] == table
 	}

@@ -71,18 +71,36 @@ func TestWhatMayBeRead(t *testing.T) {
 		if got := MayDatabase(row.p, row.db); got != row.wantDB {
 			t.Errorf("%s: database %v", sentence, got)
 		}
-		if got := MayRead(row.p, row.db)(row.sch, row.tab); got != row.wantT {
+		if got := MayRead(row.p, row.db, "main")(row.sch, row.tab); got != row.wantT {
 			t.Errorf("%s: table %v", sentence, got)
 		}
-		if whole := MayWhole(row.p, row.db); whole && (!row.wantDB || !MayRead(row.p, row.db)("any", "thing")) {
+		if whole := MayWhole(row.p, row.db); whole && (!row.wantDB || !MayRead(row.p, row.db, "main")("any", "thing")) {
 			t.Errorf("%s: all of it", sentence)
 		}
 	}
 	tables := []string{"shop.orders"}
-	may := MayRead(with(func(p *Principal) { p.Tables = tables }), "shop")
+	may := MayRead(with(func(p *Principal) { p.Tables = tables }), "shop", "main")
 	tables[0] = "shop.pay"
 	if may("main", "pay") || !may("main", "orders") {
 		t.Error("a test changes with the list that it was made of")
+	}
+}
+
+// TestATableWithoutASchemaIsOneTable: a name in a grant or a list stands for one table, whatever schemas the database has.
+func TestATableWithoutASchemaIsOneTable(t *testing.T) {
+	for sentence, p := range map[string]Principal{
+		"a grant":      loginOf(ReadOnly, orders),
+		"a key's own":  changed(keyOf(ReadOnly, Admin), func(p *Principal) { p.Own = []Grant{orders} }),
+		"a key's list": with(func(p *Principal) { p.Tables = []string{"shop.orders"} }),
+	} {
+		for _, schema := range []string{"main", "public", "sales", ""} {
+			may := MayRead(p, "shop", schema)
+			for _, other := range []string{"main", "public", "sales", "hr"} {
+				if got := may(other, "orders"); got != (other == schema) {
+					t.Errorf("%s, with the default schema %q: %s.orders %v", sentence, schema, other, got)
+				}
+			}
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ type Database struct {
 	Path            string   `yaml:"path"`             // DuckDB's file, relative to home
 	URL             string   `yaml:"url"`              // PostgreSQL's, postgres://user:password@host:5432/database; a secret: it is never shown
 	Schemas         []string `yaml:"schemas"`          // PostgreSQL's, whose tables are seen; default public
-	Writable        bool     `yaml:"writable"`         // DuckDB's
+	Writable        bool     `yaml:"writable"`         // whether those with the role read_write may change it, through /v1/query/execute alone
 	SessionTimezone string   `yaml:"session_timezone"` // default UTC
 	Implicit        bool     `yaml:"-"`                // nobody named it: it is made when it is missing
 }
@@ -99,6 +99,8 @@ type Agent struct {
 	ApprovedModels []string `yaml:"approved_models"` // empty: any installed model
 	MaxRows        int      `yaml:"max_rows"`
 	Timeout        Duration `yaml:"timeout"`
+	Candidates     int      `yaml:"candidates"`  // statements that a model writes for one question
+	ShowValues     bool     `yaml:"show_values"` // whether a model gets to see values of the data; names and comments it sees always
 }
 
 // Audit says where the head of the audit ledger is kept, and with which key.
@@ -136,7 +138,7 @@ func defaults(home string) Config {
 		Control: "sqlite",
 		Auth:    Auth{OllamaRoutes: "open", FreshFor: Duration(15 * time.Minute)},
 		Limits:  Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
-		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute)},
+		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute), Candidates: 3, ShowValues: true},
 		Engine: Engine{
 			MaxQueue: 512, KeepAlive: units.Seconds(5 * time.Minute), ContextLength: 4096, LoadTimeout: units.Seconds(5 * time.Minute),
 		},

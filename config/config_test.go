@@ -297,7 +297,7 @@ func TestPostgreSQLMistakes(t *testing.T) {
 		"the system's schemas":         {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: [public, pg_catalog]}", "pg_catalog is the system's own"},
 		"a schema twice":               {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: [a, a]}", "a is there twice"},
 		"a schema without a name":      {"{kind: postgres, url: 'postgres://u:hunter2@h/d', schemas: ['']}", "a name is empty"},
-		"writing":                      {"{kind: postgres, url: 'postgres://u:hunter2@h/d', writable: true}", "writing is not there"},
+		"writable is a word":           {"{kind: postgres, url: 'postgres://u:hunter2@h/d', writable: perhaps}", "writable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, "databases: {a: "+c.file+"}", nil)
@@ -305,5 +305,12 @@ func TestPostgreSQLMistakes(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestWritableDatabases(t *testing.T) {
+	c, err := load(t, "databases: {a: {kind: duckdb, path: a.duckdb, writable: true}, b: {kind: postgres, url: 'postgres://u@h/d', writable: true}, c: {kind: duckdb, path: c.duckdb}}", nil)
+	if err != nil || !c.Databases["a"].Writable || !c.Databases["b"].Writable || c.Databases["c"].Writable {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

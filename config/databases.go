@@ -39,9 +39,6 @@ func (c *Config) validateDatabases() (problems []error) {
 		default:
 			bad(".kind: %q is neither duckdb nor postgres", db.Kind)
 		}
-		if db.Writable {
-			bad(".writable: writing is not there in this version")
-		}
 	}
 	return problems
 }

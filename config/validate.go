@@ -43,6 +43,9 @@ func (c *Config) validate() []error {
 	if n := len(c.Audit.Key); n > 0 && n < minAuditKey {
 		add("audit.key: it has %d bytes, and needs %d; `openssl rand -hex 32` makes one", n, minAuditKey)
 	}
+	if c.Agent.Candidates < 1 || c.Agent.Candidates > 8 {
+		add("agent.candidates: %d: 1 to 8", c.Agent.Candidates)
+	}
 	if c.Agent.MaxRows < 1 {
 		add("agent.max_rows: must be at least 1")
 	}

@@ -9,6 +9,7 @@
 //	PostgreSQL's                         postgres/
 //	which engine opens what              open.go
 //	approving, running                   source.go
+//	running a write                      write.go
 //	statements that passed before        seen.go
 //	tables that are files in a lake      external.go
 //	SQL type names, JSON values          types.go, values.go

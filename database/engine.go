@@ -30,3 +30,14 @@ type freshener interface {
 	// Fresh gives the catalogue of now: old itself when nothing changed. It bounds how often it asks the database.
 	Fresh(ctx context.Context, old *sqlguard.Catalog) (*sqlguard.Catalog, error)
 }
+
+// A writer is an engine that can run a statement of the profile Write.
+type writer interface {
+	// Writable says whether the database is open for writing.
+	Writable() bool
+	// Write runs one statement in a transaction of its own and tells how many rows it changed, where take did not get them.
+	// take is called for a statement with RETURNING, reads the rows, and does not keep the reader. The transaction is committed
+	// when take gave no error and ctx has not ended; else nothing of it stays. An error that says that the outcome is not known
+	// has the code Internal. A statement that met another's is a Conflict.
+	Write(ctx context.Context, a sqlguard.Approved, params []any, take func(array.RecordReader) error) (int64, error)
+}

@@ -21,10 +21,10 @@ type Config struct {
 	Name            string
 	Kind            string // KindDuckDB (default) or KindPostgres
 	SessionTimezone string // default UTC
+	Writable        bool   // false opens a DuckDB file READ_ONLY, and refuses writes of either kind
 
 	// DuckDB's.
 	Path        string   // the file
-	Writable    bool     // false opens it READ_ONLY
 	LakeRoots   []string // folders that external tables may be read from
 	MemoryLimit string   // DuckDB's own spelling; default "2GB"
 	Threads     int      // default: all cores
@@ -53,6 +53,9 @@ func Open(ctx context.Context, cfg Config, ext Externals) (*Source, error) {
 // openPostgres connects to nothing: a server that is down is Busy at each use, until it is there again. There are no external
 // tables: the server cannot read our files.
 func openPostgres(ctx context.Context, cfg Config) (*Source, error) {
+	if len(cfg.Schemas) == 0 {
+		cfg.Schemas = []string{"public"}
+	}
 	e, err := postgres.Open(ctx, postgres.Config{Name: cfg.Name, URL: cfg.URL, Schemas: cfg.Schemas, SessionTimezone: cfg.SessionTimezone, StatementTimeout: cfg.StatementTimeout})
 	if err != nil {
 		return nil, err

@@ -25,6 +25,14 @@ type Source struct {
 // Name is the configured name.
 func (s *Source) Name() string { return s.cfg.Name }
 
+// DefaultSchema is where a name without a schema is looked for first.
+func (s *Source) DefaultSchema() string {
+	if s.dialect == sqlguard.DuckDB {
+		return "main"
+	}
+	return s.cfg.Schemas[0]
+}
+
 // Dialect is the source's SQL dialect.
 func (s *Source) Dialect() sqlguard.Dialect { return s.dialect }
 
@@ -37,8 +45,12 @@ func (s *Source) Catalog(ctx context.Context) (*sqlguard.Catalog, error) {
 	return s.withExternals(ctx, own)
 }
 
-// Approve passes a statement through the gate, against the catalogue of now.
+// Approve passes a statement through the gate, against the catalogue of now. The profile Write is refused where the database
+// is not writable.
 func (s *Source) Approve(ctx context.Context, sql string, profile sqlguard.Profile, may func(sqlguard.Relation) bool) (sqlguard.Approved, error) {
+	if profile == sqlguard.Write && !s.Writable() {
+		return sqlguard.Approved{}, s.notWritable()
+	}
 	cat, err := s.Catalog(ctx)
 	if err != nil {
 		return sqlguard.Approved{}, err
@@ -56,6 +68,9 @@ func (s *Source) Approve(ctx context.Context, sql string, profile sqlguard.Profi
 	}
 	if err != nil {
 		return sqlguard.Approved{}, err
+	}
+	if profile == sqlguard.Write {
+		return a, s.checkParts(ctx, request.Catalog, a)
 	}
 	if err := s.engine.Check(ctx, request.Catalog, a); err != nil {
 		return sqlguard.Approved{}, err
@@ -84,15 +99,23 @@ func (s *Source) Run(ctx context.Context, a sqlguard.Approved) (array.RecordRead
 // RunParams is Run with values for the statement's parameters: nil, bool, int64, float64 or string, in the order of
 // their numbers.
 func (s *Source) RunParams(ctx context.Context, a sqlguard.Approved, params []any) (array.RecordReader, error) {
-	if !a.Valid() || a.Database() != s.cfg.Name {
-		return nil, fault.New(fault.Refused, "database.Run", "the statement was not approved for the database %s", s.cfg.Name)
+	if err := s.mayRun(a, a.Profile() != sqlguard.Write, params); err != nil {
+		return nil, err
+	}
+	return s.engine.Run(ctx, a, params)
+}
+
+// mayRun says whether an approved statement may run here, with these values.
+func (s *Source) mayRun(a sqlguard.Approved, kind bool, params []any) error {
+	if !a.Valid() || a.Database() != s.cfg.Name || !kind {
+		return fault.New(fault.Refused, "database.Run", "the statement was not approved for the database %s", s.cfg.Name)
 	}
 	for _, p := range a.Patterns() {
 		if err := p.Allows(func(name string) string { return textParam(params, name) }); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.engine.Run(ctx, a, params)
+	return nil
 }
 
 // Close closes the source after running statements ended.

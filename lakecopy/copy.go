@@ -58,7 +58,7 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 	if err != nil {
 		return Result{}, err
 	}
-	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, mayRead(who, src.Name()))
+	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, mayRead(who, src))
 	if err != nil {
 		return Result{}, sourceError(ctx, err, stmt.QueryAt)
 	}
@@ -123,8 +123,8 @@ func checkOptions(stmt sqlguard.Copy) error {
 	return nil
 }
 
-func mayRead(who access.Principal, database string) func(sqlguard.Relation) bool {
-	may := access.MayRead(who, database)
+func mayRead(who access.Principal, src Source) func(sqlguard.Relation) bool {
+	may := access.MayRead(who, src.Name(), src.DefaultSchema())
 	return func(r sqlguard.Relation) bool { return may(r.Schema, r.Name) }
 }
 

@@ -39,7 +39,7 @@ func (s *Service) Explain(ctx context.Context, who access.Principal, src Source,
 	if err != nil {
 		return Plan{}, err
 	}
-	may := mayRead(who, src.Name())
+	may := mayRead(who, src)
 	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, may)
 	if err != nil {
 		return Plan{}, sourceError(ctx, err, stmt.QueryAt)

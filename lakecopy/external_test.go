@@ -42,7 +42,7 @@ func (l *externalLab) run(t *testing.T, who access.Principal, text string) (rows
 	case stmt.Drop != nil:
 		return nil, nil, l.service.DropExternal(ctx, who, "shop", *stmt.Drop)
 	}
-	approved, err := l.src.Approve(ctx, stmt.Query, sqlguard.ReadOnly, mayRead(who, "shop"))
+	approved, err := l.src.Approve(ctx, stmt.Query, sqlguard.ReadOnly, mayRead(who, l.src))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -280,7 +280,7 @@ func TestExternalTroubleStaysWithItsTable(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.src.Approve(gone, `SELECT * FROM busy`, sqlguard.ReadOnly, mayRead(l.who, "shop")); fault.CodeOf(err) != fault.Canceled {
+	if _, err := l.src.Approve(gone, `SELECT * FROM busy`, sqlguard.ReadOnly, mayRead(l.who, l.src)); fault.CodeOf(err) != fault.Canceled {
 		t.Errorf("while it is published, after the caller left: %v", err)
 	}
 	release()

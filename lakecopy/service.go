@@ -19,6 +19,7 @@ import (
 // Source is what COPY needs of a database; *database.Source is one.
 type Source interface {
 	Name() string
+	DefaultSchema() string
 	Catalog(ctx context.Context) (*sqlguard.Catalog, error)
 	Approve(ctx context.Context, sql string, profile sqlguard.Profile, may func(sqlguard.Relation) bool) (sqlguard.Approved, error)
 	Run(ctx context.Context, a sqlguard.Approved) (array.RecordReader, error)

@@ -132,7 +132,8 @@ type rowsSource struct {
 	onBatch func(i int)
 }
 
-func (s *rowsSource) Name() string { return "shop" }
+func (s *rowsSource) Name() string          { return "shop" }
+func (s *rowsSource) DefaultSchema() string { return "main" }
 func (s *rowsSource) Catalog(context.Context) (*sqlguard.Catalog, error) {
 	return &sqlguard.Catalog{DefaultSchema: "main"}, nil
 }

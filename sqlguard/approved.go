@@ -12,6 +12,8 @@ type Approved struct {
 	patterns  []Pattern
 	scans     []Scan
 	explain   bool
+	writing   Writing
+	parts     []Approved
 }
 
 // Scan tells how many files of an external table a statement opens.

@@ -97,6 +97,13 @@ func TestBytes(t *testing.T) {
 		"after a dollar-quoted literal":      {"SELECT $a$x$a$\u00a0", 15},
 		"after an escaped quote":             {`SELECT E'\'` + "\u00a0'", 0},
 		"a backslash is no escape elsewhere": {`SELECT '\'` + "\u00a0'", 11},
+		"a long operator":                    {"SELECT " + strings.Repeat("+", 201) + "1", 8},
+		"the longest that may be":            {"SELECT " + strings.Repeat("+", 200) + "1", 0},
+		"signs that alternate":               {"SELECT 1 " + strings.Repeat("-+", 101) + "1", 10},
+		"comments in comments":               {"SELECT 1 " + strings.Repeat("/*", 8000) + strings.Repeat("*/", 8000), 10},
+		"comment after comment":              {"SELECT 1 " + strings.Repeat("/**/", 8000), 10},
+		"a line of dashes":                   {"SELECT 1 -- " + strings.Repeat("-", 180) + "\n", 0},
+		"operators one by one":               {"SELECT 1" + strings.Repeat(" + 1", 1000), 0},
 	} {
 		err := checkBytes(c.sql)
 		var f *fault.Error

@@ -10,6 +10,7 @@ import (
 type columns struct {
 	names []string
 	open  bool
+	types map[string]pgType // in PostgreSQL: of the columns whose type decides something
 }
 
 func (c columns) has(name string) bool {
@@ -37,6 +38,7 @@ func (c columns) renamed(alias []string) columns {
 	if len(alias) < len(c.names) {
 		out.names = append(out.names, c.names[len(alias):]...)
 	}
+	out.types = c.typesOf(out.names)
 	return out
 }
 

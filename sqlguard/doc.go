@@ -35,15 +35,28 @@
 // PostgreSQL:
 //
 //	which messages and fields may stand      pg_shape.go   unknown = refused
-//	walking a message by reflection          pg_walker.go
+//	walking a message by its fields          pg_walker.go, pg_layout.go (how messages lie in memory)
 //	calls, operators, types, collations      pg_expr.go
 //	queries, WITH, what they put out         pg_query.go, pg_output.go
 //	FROM: tables, joins, functions           pg_from.go, pg_tablefunc.go (XMLTABLE, JSON_TABLE)
 //	column names, (x).field                  pg_columns.go
 //	which functions may be called            pg_functions.go, pg_functions.gen.go (generated)
 //	which operators and types                pg_operators.go, pg_operators_vector.go, pg_typenames.go
+//	the type of an expression, where asked   pg_types.go
+//	'now' and other clocks as texts          pg_clock.go
 //	what a call may cost                     pg_cost.go, pg_span.go
 //	sums of BIGINT are whole numbers         pg_sums.go
-//	deparse, and is it still the same tree   pg_deparse.go
+//	the parser's tree, its bytes             pg_tree.go, pg_bytes.go   held to the library's own by tests
+//	deparse, and is it still the same tree   pg_deparse.go, pg_same.go, pg_mend.go (lost parentheses)
 //	a catalogue from a schema file           pg_schema.go
+//
+// Writes, whose form PostgreSQL's grammar reads for both:
+//
+//	what is a write, what it became          write.go
+//	the order, which statement, its target   pg_write.go
+//	INSERT, UPDATE, DELETE, TRUNCATE         pg_write_rows.go
+//	CREATE TABLE, INDEX                      pg_write_tables.go
+//	ALTER TABLE, DROP                        pg_write_change.go
+//	which messages and fields may stand      pg_write_shape.go
+//	DuckDB's parts, each by its own gate     write_duckdb.go, write_marks.go (how they get into the text)
 package sqlguard

@@ -28,6 +28,7 @@ const (
 	ReadOnly               // queries, DESCRIBE, SUMMARIZE, EXPLAIN; functions that compute on their arguments, and clocks
 	CopySource             // queries, with the same functions
 	RestrictedRead         // queries, DESCRIBE, SUMMARIZE; no function that reads anything beside its arguments but CURRENT_DATE
+	Write                  // one statement that changes rows or tables of the source itself, and no query
 )
 
 // Parser is the source engine's own parser. It parses one SELECT into the engine's own tree and back; it refuses
@@ -72,13 +73,16 @@ func (g *Gate) Check(ctx context.Context, req Request) (Approved, error) {
 	switch {
 	case g.dialect != DuckDB && g.dialect != Postgres:
 		return Approved{}, fault.New(fault.Unimplemented, "sqlguard.Check", "this version has no gate for the dialect %s", g.dialect)
-	case req.Profile != ReadOnly && req.Profile != CopySource && req.Profile != RestrictedRead:
+	case req.Profile != ReadOnly && req.Profile != CopySource && req.Profile != RestrictedRead && req.Profile != Write:
 		return Approved{}, refuse(noPlace, kindQuery, "", "no profile allows this statement")
 	case req.Catalog == nil || req.Database == "":
 		return Approved{}, fault.Bug("sqlguard: a request without catalogue or database")
 	}
 	if err := checkBytes(req.SQL); err != nil {
 		return Approved{}, err
+	}
+	if req.Profile == Write {
+		return g.checkWrite(ctx, req)
 	}
 	if g.dialect == Postgres {
 		return checkPostgres(ctx, req)

@@ -26,6 +26,8 @@ func (w *pgWalker) column(m *pg_query.ColumnRef, sc *scope) error {
 	switch {
 	case err != nil:
 		return err
+	case len(names) == 0 && star && (sc == nil || len(sc.sources) == 0):
+		return refuse(at, kindQuery, "add FROM and a table", "* stands for the columns of FROM, and there is none")
 	case len(names) == 0 && star:
 		return nil
 	case len(names) == 0:
@@ -173,6 +175,7 @@ func (w *pgWalker) fieldsOf(n *pg_query.Node, sc *scope) (columns, bool) {
 		cols := columns{}
 		for i := range x.RowExpr.Args {
 			cols.names = append(cols.names, "f"+strconv.Itoa(i+1))
+			cols.know(cols.names[i], w.typeOf(x.RowExpr.Args[i], sc))
 		}
 		return cols, true
 	case *pg_query.Node_ColumnRef:

@@ -30,11 +30,9 @@ var pgBounded = map[string]bound{
 	"factorial": {0, pgMaxFactorial, false, true},
 }
 
-// pgCost decides whether a call is cheap enough. It writes a cast around a size that the statement computes, and gives
-// the aggregates of vectors their schema.
+// pgCost decides whether a call is cheap enough. It writes a cast around a size that the statement computes.
 func (w *pgWalker) pgCost(call *pg_query.FuncCall, name string) error {
 	at, args := int(call.Location), call.Args
-	w.vectorAggregate(call, name)
 	if b, ok := pgBounded[name]; ok && len(args) > b.arg {
 		size, err := w.size(call, name, b.arg, b.most)
 		if err != nil {

@@ -40,6 +40,8 @@ var (
 	pgTells     = regexp.MustCompile(`^(pg_|has_|inet_(client|server)_|current_|session_|to_reg|row_security|txid_|getdatabase|getpg|version$|(col|obj|shobj)_description|binary_upgrade)|(_to_xml|_xmlschema)$`)
 	pgInternal  = regexp.MustCompile(`^(internal|cstring|trigger|event_trigger|\w+_handler|void|refcursor)$`)
 	pgInOut     = regexp.MustCompile(`_(in|out|send|recv)$`)
+	pgImages    = regexp.MustCompile(`^(record_image_|btrecordimage)`) // compare rows by their bytes, for what refreshes views
+	pgAny       = regexp.MustCompile(`^any`)
 	pgRoles     = regexp.MustCompile(`^_?aclitem$`)
 	pgCatalogue = regexp.MustCompile(`^_?(oid|oidvector|reg\w+|name|aclitem|pg_lsn|xid|xid8|tid|cid|pg_snapshot|txid_snapshot|pg_node_tree)$`)
 
@@ -53,22 +55,25 @@ var (
 type pgOverload struct {
 	Schema, Name, Kind, Volatile string
 	Args, Defaults               int  // Args with those of WITHIN GROUP
-	Variadic, Set, InOut, Public bool // InOut: input, output and such of a type; Public: everybody may execute it
+	Variadic, Set, InOut, Public bool // InOut: input, output and such of a type, or a step of an aggregate; Public: everybody may execute it
 	Types, Columns               []string
+	Returns                      string
 }
 
 // readOverloads asks the server for its built-in functions and the extension's. What an administrator added is not among them.
 func readOverloads(t *testing.T, conn *pgx.Conn) []pgOverload {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `
-		WITH io AS (SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend, typmodin, typmodout, typanalyze, typsubscript]::oid[]) AS oid FROM pg_type),
+		WITH io AS (SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend, typmodin, typmodout, typanalyze, typsubscript]::oid[]) AS oid FROM pg_type
+			UNION SELECT unnest(ARRAY[aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn, aggmtransfn, aggminvtransfn, aggmfinalfn]::oid[]) FROM pg_aggregate),
 		member AS (SELECT d.objid, e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e')
 		SELECT CASE WHEN m.extname IS NULL THEN 'pg_catalog' ELSE m.extname END, p.proname, p.prokind::text, p.provolatile::text,
 			p.pronargs::int, p.pronargdefaults::int, p.provariadic <> 0, p.proretset,
 			p.oid IN (SELECT oid FROM io), p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = 0 AND x.privilege_type = 'EXECUTE'),
 			ARRAY(SELECT t.typname::text FROM unnest(p.prorettype || coalesce(p.proallargtypes, p.proargtypes::oid[])) u JOIN pg_type t ON t.oid = u),
-			ARRAY(SELECT n FROM unnest(p.proargnames, p.proargmodes) WITH ORDINALITY AS u(n, m, i) WHERE m IN ('o', 'b', 't') ORDER BY i)
+			ARRAY(SELECT n FROM unnest(p.proargnames, p.proargmodes) WITH ORDINALITY AS u(n, m, i) WHERE m IN ('o', 'b', 't') ORDER BY i),
+			(SELECT typname FROM pg_type WHERE oid = p.prorettype)
 		FROM pg_proc p LEFT JOIN member m ON m.objid = p.oid
 		WHERE m.extname = 'vector' OR m.extname IS NULL AND p.pronamespace = 'pg_catalog'::regnamespace AND p.oid < 16384
 		ORDER BY p.proname, p.oid`)
@@ -83,7 +88,7 @@ func readOverloads(t *testing.T, conn *pgx.Conn) []pgOverload {
 }
 
 // class decides on one overload; the first rule that fits decides. What is volatile, has effects or chance. What takes or
-// gives a type of the machinery, or is the input or output of a type, is no function for people. What is stable looks at
+// gives a type of the machinery, or is the input or output of a type or a step of an aggregate, is no function for people. What is stable looks at
 // something beside its arguments: at the catalogue or the session when its types or its name say so, or when it has no
 // arguments and is no clock; else at settings. What is immutable computes on its arguments.
 func (o pgOverload) class() pgClass {
@@ -92,7 +97,7 @@ func (o pgOverload) class() pgClass {
 	switch {
 	case o.Volatile == "v":
 		return pgEffects
-	case o.Schema == "vector" && !slices.Contains(pgVectorPublic, o.Name), o.Kind == "p", o.InOut, pgInOut.MatchString(o.Name),
+	case o.Schema == "vector" && !slices.Contains(pgVectorPublic, o.Name), o.Kind == "p", o.InOut, pgInOut.MatchString(o.Name), pgImages.MatchString(o.Name),
 		slices.ContainsFunc(o.Types, pgInternal.MatchString):
 		return pgInternals
 	case o.Volatile == "s" && (tells || o.Args == 0 && o.Kind == "f" && !slices.Contains(pgClocks, o.Name)),
@@ -135,6 +140,18 @@ func derive(overloads []pgOverload, schema string) (allowed map[string][]pgForm,
 		allowed[name] = forms(kept)
 	}
 	return allowed, refused
+}
+
+// generic tells of the allowed functions which return a value of the type of an argument, and of these which an array.
+func generic(overloads []pgOverload, allowed map[string][]pgForm) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range overloads {
+		if o.Schema == "pg_catalog" && allowed[o.Name] != nil && pgAny.MatchString(o.Returns) {
+			_, known := out[o.Name]
+			out[o.Name] = strings.HasSuffix(o.Returns, "array") && (out[o.Name] || !known)
+		}
+	}
+	return out
 }
 
 // forms puts overloads together that differ in types alone.

@@ -36,9 +36,8 @@ func (w *pgWalker) decideCall(m *pg_query.FuncCall) (pgFunc, error) {
 		return pgFunc{}, unreadable("a call without a name")
 	}
 	name := names[len(names)-1]
-	elsewhere := refuse(at, kindQuery, "call a built-in function by its plain name", "the function %s is not allowed", strings.Join(names, "."))
 	if len(names) > 2 || len(names) == 2 && names[0] != pgCatalogSchema && !w.extensionSchema(names[0]) {
-		return pgFunc{}, elsewhere
+		return pgFunc{}, notPlain(strings.Join(names, "."), at)
 	}
 	args := len(m.Args)
 	if m.AggWithinGroup {
@@ -55,10 +54,12 @@ func (w *pgWalker) decideCall(m *pg_query.FuncCall) (pgFunc, error) {
 	if f.schema == "" {
 		f.schema = pgCatalogSchema
 	}
-	if len(names) == 2 && names[0] != f.schema && !w.vectorCall(m, names) {
-		return pgFunc{}, elsewhere
-	}
-	if !several {
+	switch {
+	case len(names) == 2 && names[0] == w.req.Catalog.Extensions[pgVector] && (name == "avg" || name == "sum"):
+		// vectorAggregate decides when the argument has been walked.
+	case len(names) == 2 && names[0] != f.schema:
+		return pgFunc{}, notPlain(strings.Join(names, "."), at)
+	case !several:
 		m.Funcname = pgStrings(f.schema, name)
 	}
 	if name == "overlay" && len(m.Args) == 4 && !slices.ContainsFunc(m.Args, func(a *pg_query.Node) bool { return a.GetNamedArgExpr() != nil }) {
@@ -67,9 +68,8 @@ func (w *pgWalker) decideCall(m *pg_query.FuncCall) (pgFunc, error) {
 	return f, w.pgCost(m, name)
 }
 
-// vectorCall tells of a call by its full name that it is one of the two aggregates that pgvector shares with PostgreSQL.
-func (w *pgWalker) vectorCall(m *pg_query.FuncCall, names []string) bool {
-	return names[0] == w.req.Catalog.Extensions[pgVector] && (names[1] == "avg" || names[1] == "sum") && len(m.Args) == 1 && w.vectorial(m.Args[0])
+func notPlain(name string, at int) error {
+	return refuse(at, kindQuery, "call a built-in function by its plain name", "the function %s is not allowed", name)
 }
 
 func (w *pgWalker) extensionSchema(name string) bool {
@@ -115,15 +115,9 @@ func (w *pgWalker) operation(m *pg_query.A_Expr) error {
 	case isWord, isOp:
 		return unreadable("an operator under another name")
 	}
-	if len(names) == 2 && names[0] == w.req.Catalog.Extensions[pgVector] && slices.Contains(pgVectorArithmetic, names[1]) && m.Lexpr != nil &&
-		(w.vectorial(m.Lexpr) || w.vectorial(m.Rexpr)) {
-		return nil // as the gate itself writes it
-	}
 	switch m.Kind {
 	case pg_query.A_Expr_Kind_AEXPR_OP, pg_query.A_Expr_Kind_AEXPR_OP_ANY, pg_query.A_Expr_Kind_AEXPR_OP_ALL:
-		if m.Name, err = w.operatorName(m.Name, int(m.Location)); err == nil {
-			w.vectorOperator(m)
-		}
+		m.Name, err = w.operatorName(m.Name, int(m.Location))
 		return err
 	}
 	return refuse(int(m.Location), kindQuery, "leave it out", "an expression of the kind %s is not allowed here", m.Kind)
@@ -159,8 +153,40 @@ func (w *pgWalker) subLink(m *pg_query.SubLink, sc *scope) error {
 	if m.OperName, err = w.operatorName(m.OperName, int(m.Location)); err != nil {
 		return err
 	}
-	_, err = w.subquery(m.Subselect, sc, int(m.Location))
-	return err
+	cols, err := w.subquery(m.Subselect, sc, int(m.Location))
+	if err != nil || len(cols.names) == 0 {
+		return err
+	}
+	if t, known := cols.types[cols.names[0]]; known {
+		if w.firsts == nil {
+			w.firsts = map[*pg_query.SubLink]pgType{}
+		}
+		w.firsts[m] = t
+	}
+	return nil
+}
+
+// after does what needs the types of an expression's parts, which have been walked.
+func (w *pgWalker) after(m any, sc *scope) error {
+	switch m := m.(type) {
+	case *pg_query.FuncCall:
+		return w.vectorAggregate(m, sc)
+	case *pg_query.A_Expr:
+		return w.vectorOperator(m, sc)
+	case *pg_query.SubLink:
+		return w.vectorSubLink(m, sc)
+	case *pg_query.CaseExpr:
+		if w.vectorial(m.Arg, sc) {
+			return unqualified(int(m.Location))
+		}
+	case *pg_query.TypeCast:
+		return w.castFrom(m, sc)
+	case *pg_query.RowExpr:
+		return rowsDeep(pgType{rows: w.typeOfAny(m.Args, sc).rows + 1}, int(m.Location))
+	case *pg_query.A_ArrayExpr:
+		return rowsDeep(w.typeOfAny(m.Elements, sc).array(), int(m.Location))
+	}
+	return nil
 }
 
 // typeName decides on a type and writes it with its schema.
@@ -175,6 +201,12 @@ func (w *pgWalker) typeName(m *pg_query.TypeName) error {
 	}
 	schema, err := w.castable(names, at)
 	if err != nil {
+		return err
+	}
+	if err := pgTypeSize(names[len(names)-1], m.Typmods, at); err != nil {
+		return err
+	}
+	if err := pgTypeSize(names[len(names)-1], m.Typmods, at); err != nil {
 		return err
 	}
 	if schema == "" {
@@ -209,16 +241,6 @@ func mendBoolean(m *pg_query.TypeCast) {
 			s.Sval = words[s.Sval]
 		}
 	}
-}
-
-// clockText refuses 'now'::timestamp to restricted readers, which is a clock as well.
-func (w *pgWalker) clockText(m *pg_query.TypeCast) error {
-	s := m.Arg.GetAConst().GetSval()
-	name, _ := lastName(m.TypeName.GetNames())
-	if w.req.Profile == RestrictedRead && s != nil && strings.EqualFold(strings.TrimSpace(s.Sval), "now") && strings.HasPrefix(name, "time") {
-		return refuse(pgPlace(m.ProtoReflect()), kindQuery, restrictedHint, "'now' is a clock, which a restricted reader may not read")
-	}
-	return nil
 }
 
 // pgCollations are the collations of pg_catalog, by the forms of their names: libc's, ICU's and the standard ones.

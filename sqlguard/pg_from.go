@@ -92,6 +92,7 @@ func (w *pgWalker) table(n *pg_query.RangeVar, sc *scope) (*source, error) {
 	cols := columns{}
 	for _, c := range t.Columns {
 		cols.names = append(cols.names, c.Name)
+		cols.know(c.Name, w.columnType(c.Type))
 	}
 	src, err := aliased(n.Alias, t.Name, cols)
 	if err != nil {
@@ -145,11 +146,7 @@ func (w *pgWalker) join(n *pg_query.JoinExpr, sc *scope) ([]*source, error) {
 	for _, c := range using {
 		for _, side := range []columns{l, r} {
 			if !side.open && !slices.Contains(side.names, c) {
-				at := noPlace
-				if m, ok := pgInner(n.Rarg.ProtoReflect()); ok {
-					at = pgPlace(m) // USING has no place of its own
-				}
-				return nil, refuse(at, kindQuery, columnHint(c, side.names), "there is no column %q on one side of the join with USING", c)
+				return nil, refuse(nodePlace(n.Rarg), kindQuery, columnHint(c, side.names), "there is no column %q on one side of the join with USING", c)
 			}
 		}
 	}
@@ -160,10 +157,17 @@ func (w *pgWalker) join(n *pg_query.JoinExpr, sc *scope) ([]*source, error) {
 			}
 		}
 	}
-	cols := columns{names: slices.Clone(using), open: l.open || r.open}
+	cols := columns{names: slices.Clone(using)}
+	cols.add(columns{open: l.open, types: l.types})
+	cols.add(columns{open: r.open, types: r.types})
 	for _, c := range slices.Concat(l.names, r.names) {
 		if !slices.Contains(using, c) {
 			cols.names = append(cols.names, c)
+		}
+	}
+	for _, c := range using {
+		if pgVectorTypes[cols.types[c].name] {
+			return nil, refuse(nodePlace(n.Rarg), kindQuery, "write ON a."+c+" = b."+c, "the join compares the vectors %q without an operator", c)
 		}
 	}
 	if len(cols.names) > pgMaxJoinColumns {
@@ -185,7 +189,8 @@ func (w *pgWalker) join(n *pg_query.JoinExpr, sc *scope) ([]*source, error) {
 		return nil, err
 	}
 	if usingName != "" {
-		out = append(out, &source{name: usingName, cols: columns{names: using}, merged: true})
+		w.bare = append(w.bare, &n.JoinUsingAlias.Aliasname)
+		out = append(out, &source{name: usingName, cols: columns{names: using, types: cols.types}, merged: true})
 	}
 	return out, nil
 }
@@ -197,8 +202,7 @@ func visible(list []*source) (out columns) {
 			return out
 		}
 		if !src.merged {
-			out.names = append(out.names, src.cols.names...)
-			out.open = out.open || src.cols.open
+			out.add(src.cols)
 		}
 	}
 	return out
@@ -230,9 +234,6 @@ func (w *pgWalker) sample(n *pg_query.RangeTableSample, sc *scope) (*source, err
 	return w.table(t, sc)
 }
 
-// openFunctions return the rows of whatever type they are given.
-var openFunctions = []string{"unnest", "json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset"}
-
 // fromFunction decides on functions in FROM, which always see what stands to the left of them.
 func (w *pgWalker) fromFunction(n *pg_query.RangeFunction, sc *scope) (*source, error) {
 	name, renames, err := alias(n.Alias)
@@ -255,12 +256,16 @@ func (w *pgWalker) fromFunction(n *pg_query.RangeFunction, sc *scope) (*source, 
 		if err := w.expr(call, sc); err != nil {
 			return nil, err
 		}
-		own, err := w.definitions(parts[1].GetList().GetItems())
+		list := parts[1].GetList().GetItems()
+		if parts[1].GetNode() != nil && parts[1].GetList() == nil || len(list) > 0 && len(n.Coldeflist) > 0 {
+			return nil, unreadable("a function in FROM with other columns")
+		}
+		if list == nil {
+			list = n.Coldeflist
+		}
+		own, err := w.definitions(list)
 		if err != nil {
 			return nil, err
-		}
-		if parts[1].GetNode() != nil && parts[1].GetList() == nil {
-			return nil, unreadable("a function in FROM with other columns")
 		}
 		plain, _ := figureName(call)
 		if name == "" {
@@ -269,27 +274,19 @@ func (w *pgWalker) fromFunction(n *pg_query.RangeFunction, sc *scope) (*source, 
 		if n.Alias != nil && len(n.Functions) == 1 {
 			plain = name
 		}
-		switch f, err := w.columnsOf(call); {
+		f, err := w.columnsOf(call, plain, sc)
+		switch {
 		case err != nil:
 			return nil, err
-		case len(own) > 0:
-			cols.names = append(cols.names, own...)
-		case len(f.names) > 0:
-			cols.names = append(cols.names, f.names...)
+		case len(list) > 0 && !f.open:
+			return nil, refuse(nodePlace(call), kindQuery, "give its columns names alone, as in AS t(a, b)", "the columns of this function are known, and have no types to give")
+		case len(list) > 0:
+			cols.add(own)
+		case slices.Contains(pgRecords, pgCallName(call)):
+			return nil, refuse(nodePlace(call), kindQuery, "write AS t(a integer, b text)", "the function %s needs a list of the columns that it is to give", pgCallName(call))
 		default:
-			// unnest(a, b) has a column for each.
-			for range max(1, unnested(call)) {
-				cols.names = append(cols.names, plain)
-			}
-			cols.open = cols.open || f.open
+			cols.add(f)
 		}
-	}
-	own, err := w.definitions(n.Coldeflist)
-	if err != nil {
-		return nil, err
-	}
-	if len(own) > 0 {
-		cols = columns{names: own}
 	}
 	if n.Ordinality {
 		cols.names = append(cols.names, "ordinality")
@@ -297,38 +294,66 @@ func (w *pgWalker) fromFunction(n *pg_query.RangeFunction, sc *scope) (*source, 
 	return &source{name: name, cols: cols.renamed(renames)}, nil
 }
 
-// columnsOf tells the columns of a call in FROM, none when it is one value.
-func (w *pgWalker) columnsOf(call *pg_query.Node) (columns, error) {
-	f := call.GetFuncCall()
-	if f == nil {
-		return columns{}, nil
+// pgRecords return rows of whatever columns the statement says; pgPopulates those of their first argument.
+var (
+	pgRecords   = []string{"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"}
+	pgPopulates = []string{"json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset"}
+)
+
+// columnsOf tells the columns of a call in FROM; one value has the name that plain is. They are open, without names, when they
+// are those of a row: a name behind a dot that is no column would be a call.
+func (w *pgWalker) columnsOf(call *pg_query.Node, plain string, sc *scope) (columns, error) {
+	f, name := call.GetFuncCall(), pgCallName(call)
+	out := columns{}
+	if f != nil {
+		known, err := w.call(f)
+		switch {
+		case err != nil:
+			return out, err
+		case len(known.columns) > 0:
+			return columns{names: known.columns}, nil
+		case slices.Contains(pgPopulates, name), slices.Contains(pgRecords, name):
+			return columns{open: true}, nil
+		}
 	}
-	known, err := w.call(f)
-	plain, _ := figureName(call)
-	return columns{names: known.columns, open: slices.Contains(openFunctions, plain)}, err
+	values := []pgType{w.typeOf(call, sc)}
+	if name == "unnest" { // unnest(a, b) has a column for each
+		values = nil
+		for _, a := range f.Args {
+			values = append(values, w.typeOf(a, sc).element())
+		}
+	}
+	for _, t := range values {
+		if t.user {
+			return columns{open: true}, nil
+		}
+		out.names = append(out.names, plain)
+		out.know(plain, t)
+	}
+	return out, nil
 }
 
-func unnested(call *pg_query.Node) int {
-	if name, _ := figureName(call); name == "unnest" {
-		return len(call.GetFuncCall().GetArgs())
-	}
-	return 1
+// pgCallName gives the name of the function that an expression calls, "" for another one.
+func pgCallName(n *pg_query.Node) string {
+	name, _ := lastName(n.GetFuncCall().GetFuncname())
+	return name
 }
 
 // definitions reads AS t(a int, b text).
-func (w *pgWalker) definitions(list []*pg_query.Node) (names []string, err error) {
+func (w *pgWalker) definitions(list []*pg_query.Node) (out columns, err error) {
 	for _, n := range list {
 		d := n.GetColumnDef()
 		if d == nil {
-			return nil, unreadable("a column without a definition")
+			return out, unreadable("a column without a definition")
 		}
 		if err := pgFits("a column's definition", d.ProtoReflect(), pgColumnDefShape); err != nil {
-			return nil, err
+			return out, err
 		}
 		if err := w.below(d.ProtoReflect(), pgColumnDefShape, nil); err != nil {
-			return nil, err
+			return out, err
 		}
-		names = append(names, d.Colname)
+		out.names = append(out.names, d.Colname)
+		out.know(d.Colname, namedType(d.TypeName))
 	}
-	return names, nil
+	return out, nil
 }

@@ -29,21 +29,19 @@ websearch_to_tsquery`},
 	{[]pgForm{{'f', "1", argumentsOnly, false, ""}}, `abbrev abs acos acosd acosh area array_dims array_ndims array_reverse array_to_tsvector ascii asin asind asinh atan atand atanh bit_count
 bit_length bitnot bool box_center broadcast btequalimage btvarstrequalimage bytea cardinality casefold cash_words cbrt ceil ceiling center
 char char_length character_length chr cidr circle_center cos cosd cosh cot cotd crc32 crc32c date daterange_canonical dcbrt degrees dexp
-diagonal diameter dlog1 dlog10 dround dsqrt dtrunc erf erfc exp factorial family float4 float4abs float4um float4up float8 float8_avg
-float8_corr float8_covar_pop float8_covar_samp float8_regr_avgx float8_regr_avgy float8_regr_intercept float8_regr_r2 float8_regr_slope
-float8_regr_sxx float8_regr_sxy float8_regr_syy float8_stddev_pop float8_stddev_samp float8_var_pop float8_var_samp float8abs float8um
-float8up floor gamma gist_translate_cmptype_common hash_array hash_multirange hash_numeric hash_range hash_record hashbool hashbpchar
-hashbytea hashchar hashcid hashdate hashenum hashfloat4 hashfloat8 hashinet hashint2 hashint4 hashint8 hashmacaddr hashmacaddr8 hashname
-hashoid hashoidvector hashtext hashtid hashxid hashxid8 height host hostmask inetnot initcap int2 int2abs int2int4_sum int2not int2um
-int2up int4 int4abs int4inc int4not int4range_canonical int4um int4up int8 int8_avg int8abs int8dec int8inc int8not int8range_canonical
-int8um int8up interval_hash interval_um isclosed isempty isfinite isopen json_array_length json_to_record json_typeof jsonb_array_length
-jsonb_hash jsonb_pretty jsonb_to_record jsonb_typeof justify_days justify_hours justify_interval lgamma line_horizontal line_vertical ln
-log10 lower lower_inc lower_inf lseg_center lseg_horizontal lseg_length lseg_vertical macaddr macaddr8 macaddr8_not macaddr8_set7bit
-macaddr_not masklen md5 min_scale money multirange name netmask network npoints numeric_abs numeric_exp numeric_inc numeric_ln numeric_sqrt
-numeric_uminus numeric_uplus numnode octet_length oid path path_length path_npoints pclose pg_size_bytes pg_size_pretty poly_center
-poly_npoints popen querytree quote_ident quote_literal quote_nullable radians radius reverse scale sha224 sha256 sha384 sha512 sign sin
-sind sinh spg_poly_quad_compress sqrt strip tan tand tanh text textlen time_hash timestamp_hash timestamptz_hash timetz_hash to_bin to_hex
-to_json to_jsonb to_oct trim_scale tsquery_not tsvector_to_array unicode_assigned unistr upper upper_inc upper_inf uuid_extract_timestamp
+diagonal diameter dlog1 dlog10 dround dsqrt dtrunc erf erfc exp factorial family float4 float4abs float4um float4up float8 float8abs
+float8um float8up floor gamma gist_translate_cmptype_common hash_array hash_multirange hash_numeric hash_range hash_record hashbool
+hashbpchar hashbytea hashchar hashcid hashdate hashenum hashfloat4 hashfloat8 hashinet hashint2 hashint4 hashint8 hashmacaddr hashmacaddr8
+hashname hashoid hashoidvector hashtext hashtid hashxid hashxid8 height host hostmask inetnot initcap int2 int2abs int2not int2um int2up
+int4 int4abs int4inc int4not int4range_canonical int4um int4up int8 int8abs int8not int8range_canonical int8um int8up interval_hash
+interval_um isclosed isempty isfinite isopen json_array_length json_to_record json_typeof jsonb_array_length jsonb_hash jsonb_pretty
+jsonb_to_record jsonb_typeof justify_days justify_hours justify_interval lgamma line_horizontal line_vertical ln log10 lower lower_inc
+lower_inf lseg_center lseg_horizontal lseg_length lseg_vertical macaddr macaddr8 macaddr8_not macaddr8_set7bit macaddr_not masklen md5
+min_scale money multirange name netmask network npoints numeric_abs numeric_exp numeric_inc numeric_ln numeric_sqrt numeric_uminus
+numeric_uplus numnode octet_length oid path path_length path_npoints pclose pg_size_bytes pg_size_pretty poly_center poly_npoints popen
+querytree quote_ident quote_literal quote_nullable radians radius reverse scale sha224 sha256 sha384 sha512 sign sin sind sinh
+spg_poly_quad_compress sqrt strip tan tand tanh text textlen time_hash timestamp_hash timestamptz_hash timetz_hash to_bin to_hex to_json
+to_jsonb to_oct trim_scale tsquery_not tsvector_to_array unicode_assigned unistr upper upper_inc upper_inf uuid_extract_timestamp
 uuid_extract_version uuid_hash width xid xml_is_well_formed_content xml_is_well_formed_document xmlcomment xmltext`},
 	{[]pgForm{{'f', "1", argumentsOnly, true, ""}, {'f', "1", argumentsOnly, true, "lexeme positions weights"}}, `unnest`},
 	{[]pgForm{{'f', "1", argumentsOnly, true, ""}}, `json_object_keys json_to_recordset jsonb_object_keys jsonb_to_recordset`},
@@ -63,88 +61,79 @@ regexp_match regexp_split_to_array rpad setweight string_to_array substr substri
 	{[]pgForm{{'f', "2 3", readsMore, false, ""}}, `json_populate_record`},
 	{[]pgForm{{'f', "2 3", readsMore, true, ""}}, `json_populate_recordset`},
 	{[]pgForm{{'f', "2 4", argumentsOnly, false, ""}}, `width_bucket`},
-	{[]pgForm{{'f', "2", argumentsOnly, false, ""}}, `any_value_transfn array_append array_cat array_eq array_ge array_gt array_larger array_le array_length array_lower array_lt array_ne
-array_positions array_prepend array_remove array_smaller array_upper arraycontained arraycontains arrayoverlap atan2 atan2d bitand bitcat
-bitcmp biteq bitge bitgt bitle bitlt bitne bitor bitshiftleft bitshiftright bitxor booland_statefunc booleq boolge boolgt boolle boollt
-boolne boolor_statefunc bound_box box_above box_above_eq box_add box_below box_below_eq box_contain box_contain_pt box_contained
-box_distance box_div box_eq box_ge box_gt box_intersect box_le box_left box_lt box_mul box_overabove box_overbelow box_overlap box_overleft
-box_overright box_right box_same box_sub bpchar_larger bpchar_pattern_ge bpchar_pattern_gt bpchar_pattern_le bpchar_pattern_lt
-bpchar_smaller bpcharcmp bpchareq bpcharge bpchargt bpchariclike bpcharicnlike bpcharicregexeq bpcharicregexne bpcharle bpcharlike bpcharlt
-bpcharne bpcharnlike bpcharregexeq bpcharregexne btarraycmp btboolcmp btbpchar_pattern_cmp btcharcmp btfloat48cmp btfloat4cmp btfloat84cmp
-btfloat8cmp btint24cmp btint28cmp btint2cmp btint42cmp btint48cmp btint4cmp btint82cmp btint84cmp btint8cmp btnamecmp btnametextcmp
-btoidcmp btoidvectorcmp btrecordcmp btrecordimagecmp bttext_pattern_cmp bttextcmp bttextnamecmp bttidcmp bytea_larger bytea_smaller
-byteacat byteacmp byteaeq byteage byteagt byteale bytealike bytealt byteane byteanlike cash_cmp cash_div_cash cash_div_flt4 cash_div_flt8
-cash_div_int2 cash_div_int4 cash_div_int8 cash_eq cash_ge cash_gt cash_le cash_lt cash_mi cash_mul_flt4 cash_mul_flt8 cash_mul_int2
-cash_mul_int4 cash_mul_int8 cash_ne cash_pl cashlarger cashsmaller chareq charge chargt charle charlt charne cideq circle_above
-circle_add_pt circle_below circle_contain circle_contain_pt circle_contained circle_distance circle_div_pt circle_eq circle_ge circle_gt
-circle_le circle_left circle_lt circle_mul_pt circle_ne circle_overabove circle_overbelow circle_overlap circle_overleft circle_overright
-circle_right circle_same circle_sub_pt close_ls close_lseg close_pb close_pl close_ps close_sb convert_from convert_to date_cmp
-date_cmp_timestamp date_eq date_eq_timestamp date_ge date_ge_timestamp date_gt date_gt_timestamp date_larger date_le date_le_timestamp
-date_lt date_lt_timestamp date_mi date_mi_interval date_mii date_ne date_ne_timestamp date_part date_pl_interval date_pli date_smaller
-daterange_subdiff datetime_pl datetimetz_pl decode dist_bp dist_bs dist_cpoint dist_cpoly dist_lp dist_ls dist_pathp dist_pb dist_pc
-dist_pl dist_polyc dist_polyp dist_ppath dist_ppoly dist_ps dist_sb dist_sl dist_sp div dpow elem_contained_by_multirange
-elem_contained_by_range encode enum_cmp enum_eq enum_ge enum_gt enum_larger enum_le enum_lt enum_ne enum_smaller extract float48div
-float48eq float48ge float48gt float48le float48lt float48mi float48mul float48ne float48pl float4_accum float4div float4eq float4ge
-float4gt float4larger float4le float4lt float4mi float4mul float4ne float4pl float4smaller float84div float84eq float84ge float84gt
-float84le float84lt float84mi float84mul float84ne float84pl float8_accum float8_combine float8_regr_combine float8div float8eq float8ge
-float8gt float8larger float8le float8lt float8mi float8mul float8ne float8pl float8smaller flt4_mul_cash flt8_mul_cash gcd get_bit get_byte
-gin_cmp_tslexeme gin_compare_jsonb hash_array_extended hash_multirange_extended hash_numeric_extended hash_range_extended
+	{[]pgForm{{'f', "2", argumentsOnly, false, ""}}, `array_append array_cat array_eq array_ge array_gt array_le array_length array_lower array_lt array_ne array_positions array_prepend
+array_remove array_upper arraycontained arraycontains arrayoverlap atan2 atan2d bitcat bitcmp biteq bitge bitgt bitle bitlt bitne
+bitshiftleft bitshiftright booleq boolge boolgt boolle boollt boolne bound_box box_above box_above_eq box_add box_below box_below_eq
+box_contain box_contain_pt box_contained box_distance box_div box_eq box_ge box_gt box_intersect box_le box_left box_lt box_mul
+box_overabove box_overbelow box_overlap box_overleft box_overright box_right box_same box_sub bpchar_pattern_ge bpchar_pattern_gt
+bpchar_pattern_le bpchar_pattern_lt bpcharcmp bpchareq bpcharge bpchargt bpchariclike bpcharicnlike bpcharicregexeq bpcharicregexne
+bpcharle bpcharlike bpcharlt bpcharne bpcharnlike bpcharregexeq bpcharregexne btarraycmp btboolcmp btbpchar_pattern_cmp btcharcmp
+btfloat48cmp btfloat4cmp btfloat84cmp btfloat8cmp btint24cmp btint28cmp btint2cmp btint42cmp btint48cmp btint4cmp btint82cmp btint84cmp
+btint8cmp btnamecmp btnametextcmp btoidcmp btoidvectorcmp btrecordcmp bttext_pattern_cmp bttextcmp bttextnamecmp bttidcmp byteacat byteacmp
+byteaeq byteage byteagt byteale bytealike bytealt byteane byteanlike cash_cmp cash_div_cash cash_div_flt4 cash_div_flt8 cash_div_int2
+cash_div_int4 cash_div_int8 cash_eq cash_ge cash_gt cash_le cash_lt cash_mul_flt4 cash_mul_flt8 cash_mul_int2 cash_mul_int4 cash_mul_int8
+cash_ne chareq charge chargt charle charlt charne cideq circle_above circle_add_pt circle_below circle_contain circle_contain_pt
+circle_contained circle_distance circle_div_pt circle_eq circle_ge circle_gt circle_le circle_left circle_lt circle_mul_pt circle_ne
+circle_overabove circle_overbelow circle_overlap circle_overleft circle_overright circle_right circle_same circle_sub_pt close_ls
+close_lseg close_pb close_pl close_ps close_sb convert_from convert_to date_cmp date_cmp_timestamp date_eq date_eq_timestamp date_ge
+date_ge_timestamp date_gt date_gt_timestamp date_le date_le_timestamp date_lt date_lt_timestamp date_mi date_mi_interval date_mii date_ne
+date_ne_timestamp date_part date_pl_interval date_pli daterange_subdiff datetime_pl datetimetz_pl decode dist_bp dist_bs dist_cpoint
+dist_cpoly dist_lp dist_ls dist_pathp dist_pb dist_pc dist_pl dist_polyc dist_polyp dist_ppath dist_ppoly dist_ps dist_sb dist_sl dist_sp
+div dpow elem_contained_by_multirange elem_contained_by_range encode enum_cmp enum_eq enum_ge enum_gt enum_le enum_lt enum_ne extract
+float48div float48eq float48ge float48gt float48le float48lt float48mi float48mul float48ne float48pl float4div float4eq float4ge float4gt
+float4le float4lt float4mi float4mul float4ne float84div float84eq float84ge float84gt float84le float84lt float84mi float84mul float84ne
+float84pl float8div float8eq float8ge float8gt float8le float8lt float8mi float8mul float8ne flt4_mul_cash flt8_mul_cash gcd get_bit
+get_byte gin_cmp_tslexeme gin_compare_jsonb hash_array_extended hash_multirange_extended hash_numeric_extended hash_range_extended
 hash_record_extended hashboolextended hashbpcharextended hashbyteaextended hashcharextended hashcidextended hashdateextended
 hashenumextended hashfloat4extended hashfloat8extended hashinetextended hashint2extended hashint4extended hashint8extended
 hashmacaddr8extended hashmacaddrextended hashnameextended hashoidextended hashoidvectorextended hashtextextended hashtidextended
 hashxid8extended hashxidextended inet_merge inet_same_family inetand inetmi inetmi_int8 inetor inetpl int24div int24eq int24ge int24gt
 int24le int24lt int24mi int24mul int24ne int24pl int28div int28eq int28ge int28gt int28le int28lt int28mi int28mul int28ne int28pl
-int2_avg_accum int2_avg_accum_inv int2_mul_cash int2_sum int2and int2div int2eq int2ge int2gt int2larger int2le int2lt int2mi int2mod
-int2mul int2ne int2or int2pl int2shl int2shr int2smaller int2xor int42div int42eq int42ge int42gt int42le int42lt int42mi int42mul int42ne
-int42pl int48div int48eq int48ge int48gt int48le int48lt int48mi int48mul int48ne int48pl int4_avg_accum int4_avg_accum_inv
-int4_avg_combine int4_mul_cash int4_sum int4and int4div int4eq int4ge int4gt int4larger int4le int4lt int4mi int4mod int4mul int4ne int4or
-int4pl int4range_subdiff int4shl int4shr int4smaller int4xor int82div int82eq int82ge int82gt int82le int82lt int82mi int82mul int82ne
-int82pl int84div int84eq int84ge int84gt int84le int84lt int84mi int84mul int84ne int84pl int8_mul_cash int8_sum int8and int8dec_any
-int8div int8eq int8ge int8gt int8inc_any int8larger int8le int8lt int8mi int8mod int8mul int8ne int8or int8pl int8pl_inet int8range_subdiff
-int8shl int8shr int8smaller int8xor integer_pl_date inter_lb inter_sb inter_sl interval_cmp interval_div interval_eq interval_ge
-interval_gt interval_hash_extended interval_larger interval_le interval_lt interval_mi interval_mul interval_ne interval_pl
-interval_pl_date interval_pl_time interval_pl_timestamp interval_pl_timetz interval_smaller isparallel isperp json_array_element
-json_array_element_text json_object_field json_object_field_text jsonb_array_element jsonb_array_element_text jsonb_cmp jsonb_concat
-jsonb_contained jsonb_contains jsonb_delete_path jsonb_eq jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_ge jsonb_gt
-jsonb_hash_extended jsonb_le jsonb_lt jsonb_ne jsonb_object_field jsonb_object_field_text jsonb_path_exists_opr jsonb_path_match_opr lcm
-left like like_escape line line_distance line_eq line_interpt line_intersect line_parallel line_perp lseg_distance lseg_eq lseg_ge lseg_gt
-lseg_interpt lseg_intersect lseg_le lseg_lt lseg_ne lseg_parallel lseg_perp macaddr8_and macaddr8_cmp macaddr8_eq macaddr8_ge macaddr8_gt
-macaddr8_le macaddr8_lt macaddr8_ne macaddr8_or macaddr_and macaddr_cmp macaddr_eq macaddr_ge macaddr_gt macaddr_le macaddr_lt macaddr_ne
-macaddr_or mod mul_d_interval multirange_adjacent_multirange multirange_adjacent_range multirange_after_multirange multirange_after_range
-multirange_before_multirange multirange_before_range multirange_cmp multirange_contained_by_multirange multirange_contained_by_range
-multirange_contains_elem multirange_contains_multirange multirange_contains_range multirange_eq multirange_ge multirange_gt
-multirange_intersect multirange_intersect_agg_transfn multirange_le multirange_lt multirange_minus multirange_ne
-multirange_overlaps_multirange multirange_overlaps_range multirange_overleft_multirange multirange_overleft_range
-multirange_overright_multirange multirange_overright_range multirange_union nameconcatoid nameeq nameeqtext namege namegetext namegt
-namegttext nameiclike nameicnlike nameicregexeq nameicregexne namele nameletext namelike namelt namelttext namene namenetext namenlike
-nameregexeq nameregexne network_cmp network_eq network_ge network_gt network_larger network_le network_lt network_ne network_overlap
-network_smaller network_sub network_subeq network_sup network_supeq notlike numeric_add numeric_cmp numeric_div numeric_div_trunc
-numeric_eq numeric_ge numeric_gt numeric_larger numeric_le numeric_log numeric_lt numeric_mod numeric_mul numeric_ne numeric_pl_pg_lsn
-numeric_power numeric_smaller numeric_sub numrange_subdiff oideq oidge oidgt oidlarger oidle oidlt oidne oidsmaller oidvectoreq oidvectorge
-oidvectorgt oidvectorle oidvectorlt oidvectorne on_pb on_pl on_ppath on_ps on_sb on_sl path_add path_add_pt path_contain_pt path_distance
-path_div_pt path_inter path_mul_pt path_n_eq path_n_ge path_n_gt path_n_le path_n_lt path_sub_pt point_above point_add point_below
-point_distance point_div point_eq point_horiz point_left point_mul point_ne point_right point_sub point_vert poly_above poly_below
-poly_contain poly_contain_pt poly_contained poly_distance poly_left poly_overabove poly_overbelow poly_overlap poly_overleft poly_overright
-poly_right poly_same position pow power pt_contained_circle pt_contained_poly range_adjacent range_adjacent_multirange range_after
-range_after_multirange range_before range_before_multirange range_cmp range_contained_by range_contained_by_multirange range_contains
-range_contains_elem range_contains_multirange range_eq range_ge range_gt range_intersect range_intersect_agg_transfn range_le range_lt
-range_minus range_ne range_overlaps range_overlaps_multirange range_overleft range_overleft_multirange range_overright
-range_overright_multirange range_union record_eq record_ge record_gt record_image_eq record_image_ge record_image_gt record_image_le
-record_image_lt record_image_ne record_larger record_le record_lt record_ne record_smaller repeat right set_masklen similar_escape slope
-starts_with strpos text_ge text_gt text_larger text_le text_lt text_pattern_ge text_pattern_gt text_pattern_le text_pattern_lt text_smaller
-textcat texteq texteqname textgename textgtname texticlike texticnlike texticregexeq texticregexne textlename textlike textltname textne
-textnename textnlike textregexeq textregexne tideq tidge tidgt tidlarger tidle tidlt tidne tidsmaller time_cmp time_eq time_ge time_gt
-time_hash_extended time_larger time_le time_lt time_mi_interval time_mi_time time_ne time_pl_interval time_smaller timedate_pl
-timestamp_cmp timestamp_cmp_date timestamp_eq timestamp_eq_date timestamp_ge timestamp_ge_date timestamp_gt timestamp_gt_date
-timestamp_hash_extended timestamp_larger timestamp_le timestamp_le_date timestamp_lt timestamp_lt_date timestamp_mi timestamp_mi_interval
-timestamp_ne timestamp_ne_date timestamp_pl_interval timestamp_smaller timestamptz_cmp timestamptz_eq timestamptz_ge timestamptz_gt
-timestamptz_hash_extended timestamptz_larger timestamptz_le timestamptz_lt timestamptz_mi timestamptz_ne timestamptz_smaller timetz_cmp
-timetz_eq timetz_ge timetz_gt timetz_hash_extended timetz_larger timetz_le timetz_lt timetz_mi_interval timetz_ne timetz_pl_interval
-timetz_smaller timetzdate_pl to_char to_date to_number trim_array ts_delete ts_filter ts_lexize ts_match_qv ts_match_vq tsq_mcontained
-tsq_mcontains tsquery_and tsquery_cmp tsquery_eq tsquery_ge tsquery_gt tsquery_le tsquery_lt tsquery_ne tsquery_or tsrange_subdiff
-tstzrange_subdiff tsvector_cmp tsvector_concat tsvector_eq tsvector_ge tsvector_gt tsvector_le tsvector_lt tsvector_ne uuid_cmp uuid_eq
-uuid_ge uuid_gt uuid_hash_extended uuid_le uuid_lt uuid_ne varbitcmp varbiteq varbitge varbitgt varbitle varbitlt varbitne xid8_larger
-xid8_smaller xid8cmp xid8eq xid8ge xid8gt xid8le xid8lt xid8ne xideq xideqint4 xidneq xidneqint4 xmlconcat2 xmlexists xmlvalidate`},
+int2_mul_cash int2div int2eq int2ge int2gt int2le int2lt int2mi int2mod int2mul int2ne int2pl int2shl int2shr int42div int42eq int42ge
+int42gt int42le int42lt int42mi int42mul int42ne int42pl int48div int48eq int48ge int48gt int48le int48lt int48mi int48mul int48ne int48pl
+int4_mul_cash int4div int4eq int4ge int4gt int4le int4lt int4mi int4mod int4mul int4ne int4pl int4range_subdiff int4shl int4shr int82div
+int82eq int82ge int82gt int82le int82lt int82mi int82mul int82ne int82pl int84div int84eq int84ge int84gt int84le int84lt int84mi int84mul
+int84ne int84pl int8_mul_cash int8_sum int8div int8eq int8ge int8gt int8le int8lt int8mi int8mod int8mul int8ne int8pl_inet
+int8range_subdiff int8shl int8shr integer_pl_date inter_lb inter_sb inter_sl interval_cmp interval_div interval_eq interval_ge interval_gt
+interval_hash_extended interval_le interval_lt interval_mi interval_mul interval_ne interval_pl interval_pl_date interval_pl_time
+interval_pl_timestamp interval_pl_timetz isparallel isperp json_array_element json_array_element_text json_object_field
+json_object_field_text jsonb_array_element jsonb_array_element_text jsonb_cmp jsonb_concat jsonb_contained jsonb_contains jsonb_delete_path
+jsonb_eq jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_ge jsonb_gt jsonb_hash_extended jsonb_le jsonb_lt jsonb_ne jsonb_object_field
+jsonb_object_field_text jsonb_path_exists_opr jsonb_path_match_opr lcm left like like_escape line line_distance line_eq line_interpt
+line_intersect line_parallel line_perp lseg_distance lseg_eq lseg_ge lseg_gt lseg_interpt lseg_intersect lseg_le lseg_lt lseg_ne
+lseg_parallel lseg_perp macaddr8_and macaddr8_cmp macaddr8_eq macaddr8_ge macaddr8_gt macaddr8_le macaddr8_lt macaddr8_ne macaddr8_or
+macaddr_and macaddr_cmp macaddr_eq macaddr_ge macaddr_gt macaddr_le macaddr_lt macaddr_ne macaddr_or mod mul_d_interval
+multirange_adjacent_multirange multirange_adjacent_range multirange_after_multirange multirange_after_range multirange_before_multirange
+multirange_before_range multirange_cmp multirange_contained_by_multirange multirange_contained_by_range multirange_contains_elem
+multirange_contains_multirange multirange_contains_range multirange_eq multirange_ge multirange_gt multirange_intersect multirange_le
+multirange_lt multirange_minus multirange_ne multirange_overlaps_multirange multirange_overlaps_range multirange_overleft_multirange
+multirange_overleft_range multirange_overright_multirange multirange_overright_range multirange_union nameconcatoid nameeq nameeqtext
+namege namegetext namegt namegttext nameiclike nameicnlike nameicregexeq nameicregexne namele nameletext namelike namelt namelttext namene
+namenetext namenlike nameregexeq nameregexne network_cmp network_eq network_ge network_gt network_le network_lt network_ne network_overlap
+network_sub network_subeq network_sup network_supeq notlike numeric_add numeric_cmp numeric_div numeric_div_trunc numeric_eq numeric_ge
+numeric_gt numeric_le numeric_log numeric_lt numeric_mod numeric_mul numeric_ne numeric_pl_pg_lsn numeric_power numeric_sub
+numrange_subdiff oideq oidge oidgt oidle oidlt oidne oidvectoreq oidvectorge oidvectorgt oidvectorle oidvectorlt oidvectorne on_pb on_pl
+on_ppath on_ps on_sb on_sl path_add path_add_pt path_contain_pt path_distance path_div_pt path_inter path_mul_pt path_n_eq path_n_ge
+path_n_gt path_n_le path_n_lt path_sub_pt point_above point_add point_below point_distance point_div point_eq point_horiz point_left
+point_mul point_ne point_right point_sub point_vert poly_above poly_below poly_contain poly_contain_pt poly_contained poly_distance
+poly_left poly_overabove poly_overbelow poly_overlap poly_overleft poly_overright poly_right poly_same position pow power
+pt_contained_circle pt_contained_poly range_adjacent range_adjacent_multirange range_after range_after_multirange range_before
+range_before_multirange range_cmp range_contained_by range_contained_by_multirange range_contains range_contains_elem
+range_contains_multirange range_eq range_ge range_gt range_intersect range_le range_lt range_minus range_ne range_overlaps
+range_overlaps_multirange range_overleft range_overleft_multirange range_overright range_overright_multirange range_union record_eq
+record_ge record_gt record_le record_lt record_ne repeat right set_masklen similar_escape slope starts_with strpos text_ge text_gt text_le
+text_lt text_pattern_ge text_pattern_gt text_pattern_le text_pattern_lt textcat texteq texteqname textgename textgtname texticlike
+texticnlike texticregexeq texticregexne textlename textlike textltname textne textnename textnlike textregexeq textregexne tideq tidge
+tidgt tidle tidlt tidne time_cmp time_eq time_ge time_gt time_hash_extended time_le time_lt time_mi_interval time_mi_time time_ne
+time_pl_interval timedate_pl timestamp_cmp timestamp_cmp_date timestamp_eq timestamp_eq_date timestamp_ge timestamp_ge_date timestamp_gt
+timestamp_gt_date timestamp_hash_extended timestamp_le timestamp_le_date timestamp_lt timestamp_lt_date timestamp_mi timestamp_mi_interval
+timestamp_ne timestamp_ne_date timestamp_pl_interval timestamptz_cmp timestamptz_eq timestamptz_ge timestamptz_gt timestamptz_hash_extended
+timestamptz_le timestamptz_lt timestamptz_mi timestamptz_ne timetz_cmp timetz_eq timetz_ge timetz_gt timetz_hash_extended timetz_le
+timetz_lt timetz_mi_interval timetz_ne timetz_pl_interval timetzdate_pl to_char to_date to_number trim_array ts_delete ts_filter ts_lexize
+ts_match_qv ts_match_vq tsq_mcontained tsq_mcontains tsquery_and tsquery_cmp tsquery_eq tsquery_ge tsquery_gt tsquery_le tsquery_lt
+tsquery_ne tsquery_or tsrange_subdiff tstzrange_subdiff tsvector_cmp tsvector_concat tsvector_eq tsvector_ge tsvector_gt tsvector_le
+tsvector_lt tsvector_ne uuid_cmp uuid_eq uuid_ge uuid_gt uuid_hash_extended uuid_le uuid_lt uuid_ne varbitcmp varbiteq varbitge varbitgt
+varbitle varbitlt varbitne xid8cmp xid8eq xid8ge xid8gt xid8le xid8lt xid8ne xideq xideqint4 xidneq xidneqint4 xmlexists xmlvalidate`},
 	{[]pgForm{{'f', "2", readsMore, false, ""}, {'f', "3", argumentsOnly, false, ""}}, `json_to_tsvector jsonb_to_tsvector`},
 	{[]pgForm{{'f', "2", readsMore, false, ""}}, `anytextcat date_cmp_timestamptz date_eq_timestamptz date_ge_timestamptz date_gt_timestamptz date_le_timestamptz date_lt_timestamptz
 date_ne_timestamptz interval_pl_timestamptz jsonb_populate_record jsonb_populate_record_valid textanycat timestamp_cmp_timestamptz
@@ -159,8 +148,7 @@ ts_match_tt`},
 	{[]pgForm{{'f', "3 4 5 6", argumentsOnly, false, ""}}, `regexp_replace`},
 	{[]pgForm{{'f', "3 4 5", argumentsOnly, false, ""}}, `jsonb_set_lax`},
 	{[]pgForm{{'f', "3 4", argumentsOnly, false, ""}}, `jsonb_insert jsonb_set overlay`},
-	{[]pgForm{{'f', "3", argumentsOnly, false, ""}}, `array_replace convert date_bin float8_regr_accum int8inc_float8_float8 make_date make_time replace set_bit set_byte split_part translate
-ts_rewrite varbit`},
+	{[]pgForm{{'f', "3", argumentsOnly, false, ""}}, `array_replace convert date_bin make_date make_time replace set_bit set_byte split_part translate ts_rewrite varbit`},
 	{[]pgForm{{'f', "4", argumentsOnly, false, ""}}, `overlaps`},
 	{[]pgForm{{'f', "5", readsMore, false, ""}}, `in_range`},
 	{[]pgForm{{'f', "6 7", argumentsOnly, false, ""}}, `make_timestamptz`},
@@ -170,6 +158,14 @@ ts_rewrite varbit`},
 	{[]pgForm{{'w', "1 2 3", argumentsOnly, false, ""}}, `lag lead`},
 	{[]pgForm{{'w', "1", argumentsOnly, false, ""}}, `first_value last_value ntile`},
 	{[]pgForm{{'w', "2", argumentsOnly, false, ""}}, `nth_value`},
+})
+
+// pgGeneric are those of them that return a value of an argument's type: true says an array of such values.
+var pgGeneric = byName([]listed[bool]{
+	{false, `any_value enum_first enum_last first_value json_populate_record json_populate_recordset jsonb_populate_record jsonb_populate_recordset lag
+last_value lead lower max min mode multirange multirange_intersect multirange_minus multirange_union nth_value percentile_disc range_agg
+range_intersect range_intersect_agg range_merge range_minus range_union unnest upper`},
+	{true, `array_agg array_append array_cat array_fill array_prepend array_remove array_replace array_reverse array_sort enum_range trim_array`},
 })
 
 // pgRefused are the other built-in functions, and why not.
@@ -192,8 +188,8 @@ pg_get_replica_identity_index pg_get_replication_slots pg_get_ruledef pg_get_ser
 pg_get_statisticsobjdef_columns pg_get_statisticsobjdef_expressions pg_get_triggerdef pg_get_userbyid pg_get_viewdef pg_has_role
 pg_identify_object pg_identify_object_as_address pg_index_column_has_property pg_index_has_property pg_indexam_has_property
 pg_indexam_progress_phasename pg_input_error_info pg_input_is_valid pg_is_other_temp_schema pg_listening_channels pg_lsn pg_lsn_cmp
-pg_lsn_eq pg_lsn_ge pg_lsn_gt pg_lsn_hash pg_lsn_hash_extended pg_lsn_larger pg_lsn_le pg_lsn_lt pg_lsn_mi pg_lsn_mii pg_lsn_ne pg_lsn_pli
-pg_lsn_smaller pg_mcv_list_items pg_my_temp_schema pg_numa_available pg_opclass_is_visible pg_operator_is_visible pg_opfamily_is_visible
+pg_lsn_eq pg_lsn_ge pg_lsn_gt pg_lsn_hash pg_lsn_hash_extended pg_lsn_le pg_lsn_lt pg_lsn_mi pg_lsn_mii pg_lsn_ne pg_lsn_pli
+pg_mcv_list_items pg_my_temp_schema pg_numa_available pg_opclass_is_visible pg_operator_is_visible pg_opfamily_is_visible
 pg_options_to_table pg_partition_root pg_postmaster_start_time pg_prepared_statement pg_relation_filenode pg_relation_filepath
 pg_relation_is_publishable pg_relation_is_updatable pg_replication_origin_oid pg_sequence_parameters pg_settings_get_flags
 pg_show_all_settings pg_snapshot_xip pg_snapshot_xmax pg_snapshot_xmin pg_split_walfile_name pg_stat_get_activity pg_stat_get_analyze_count
@@ -274,19 +270,20 @@ pg_wal_replay_pause pg_wal_replay_resume pg_wal_summary_contents pg_xact_commit_
 query_to_xml query_to_xml_and_xmlschema query_to_xmlschema random random_normal set_config setseed setval spghandler
 suppress_redundant_updates_trigger system timeofday ts_stat tsvector_update_trigger tsvector_update_trigger_column txid_status
 unique_key_recheck uuidv4 uuidv7`},
-	{pgInternals, `aclitemin aclitemout any_in any_out anyarray_in anyarray_out anyarray_recv anyarray_send anycompatible_in anycompatible_out
-anycompatiblearray_in anycompatiblearray_out anycompatiblearray_recv anycompatiblearray_send anycompatiblemultirange_in
+	{pgInternals, `aclitemin aclitemout any_in any_out any_value_transfn anyarray_in anyarray_out anyarray_recv anyarray_send anycompatible_in
+anycompatible_out anycompatiblearray_in anycompatiblearray_out anycompatiblearray_recv anycompatiblearray_send anycompatiblemultirange_in
 anycompatiblemultirange_out anycompatiblenonarray_in anycompatiblenonarray_out anycompatiblerange_in anycompatiblerange_out anyelement_in
 anyelement_out anyenum_in anyenum_out anymultirange_in anymultirange_out anynonarray_in anynonarray_out anyrange_in anyrange_out
 areajoinsel areasel array_agg_array_combine array_agg_array_deserialize array_agg_array_finalfn array_agg_array_serialize
 array_agg_array_transfn array_agg_combine array_agg_deserialize array_agg_finalfn array_agg_serialize array_agg_transfn
-array_append_support array_in array_out array_prepend_support array_recv array_send array_subscript_handler array_subscript_handler_support
-array_typanalyze array_unnest_support arraycontjoinsel arraycontsel big5_to_euc_tw big5_to_mic big5_to_utf8 bit_in bit_out bit_recv
-bit_send bittypmodin bittypmodout bool_accum bool_accum_inv bool_alltrue bool_anytrue boolin boolout boolrecv boolsend box_in box_out
-box_recv box_send bpchar_sortsupport bpcharin bpcharout bpcharrecv bpcharsend bpchartypmodin bpchartypmodout brin_bloom_add_value
-brin_bloom_consistent brin_bloom_opcinfo brin_bloom_options brin_bloom_summary_in brin_bloom_summary_out brin_bloom_summary_recv
-brin_bloom_summary_send brin_bloom_union brin_inclusion_add_value brin_inclusion_consistent brin_inclusion_opcinfo brin_inclusion_union
-brin_minmax_add_value brin_minmax_consistent brin_minmax_multi_add_value brin_minmax_multi_consistent brin_minmax_multi_distance_date
+array_append_support array_in array_larger array_out array_prepend_support array_recv array_send array_smaller array_subscript_handler
+array_subscript_handler_support array_typanalyze array_unnest_support arraycontjoinsel arraycontsel big5_to_euc_tw big5_to_mic big5_to_utf8
+bit_in bit_out bit_recv bit_send bitand bitor bittypmodin bittypmodout bitxor bool_accum bool_accum_inv bool_alltrue bool_anytrue
+booland_statefunc boolin boolor_statefunc boolout boolrecv boolsend box_in box_out box_recv box_send bpchar_larger bpchar_smaller
+bpchar_sortsupport bpcharin bpcharout bpcharrecv bpcharsend bpchartypmodin bpchartypmodout brin_bloom_add_value brin_bloom_consistent
+brin_bloom_opcinfo brin_bloom_options brin_bloom_summary_in brin_bloom_summary_out brin_bloom_summary_recv brin_bloom_summary_send
+brin_bloom_union brin_inclusion_add_value brin_inclusion_consistent brin_inclusion_opcinfo brin_inclusion_union brin_minmax_add_value
+brin_minmax_consistent brin_minmax_multi_add_value brin_minmax_multi_consistent brin_minmax_multi_distance_date
 brin_minmax_multi_distance_float4 brin_minmax_multi_distance_float8 brin_minmax_multi_distance_inet brin_minmax_multi_distance_int2
 brin_minmax_multi_distance_int4 brin_minmax_multi_distance_int8 brin_minmax_multi_distance_interval brin_minmax_multi_distance_macaddr
 brin_minmax_multi_distance_macaddr8 brin_minmax_multi_distance_numeric brin_minmax_multi_distance_pg_lsn brin_minmax_multi_distance_tid
@@ -295,31 +292,38 @@ brin_minmax_multi_opcinfo brin_minmax_multi_options brin_minmax_multi_summary_in
 brin_minmax_multi_summary_recv brin_minmax_multi_summary_send brin_minmax_multi_union brin_minmax_opcinfo brin_minmax_union
 btboolskipsupport btbpchar_pattern_sortsupport btcharskipsupport btfloat4sortsupport btfloat8sortsupport btint2skipsupport
 btint2sortsupport btint4skipsupport btint4sortsupport btint8skipsupport btint8sortsupport btnamesortsupport btoidskipsupport
-btoidsortsupport bttext_pattern_sortsupport bttextsortsupport bytea_sortsupport bytea_string_agg_finalfn bytea_string_agg_transfn byteain
-byteaout bytearecv byteasend cash_in cash_out cash_recv cash_send charin charout charrecv charsend cidin cidout cidr_in cidr_out cidr_recv
-cidr_send cidrecv cidsend circle_in circle_out circle_recv circle_send contjoinsel contsel cstring_in cstring_out cstring_recv cstring_send
-cume_dist_final date_in date_out date_recv date_send date_skipsupport date_sortsupport dense_rank_final dispell_init dispell_lexize
-domain_in domain_recv dsimple_init dsimple_lexize dsynonym_init dsynonym_lexize elem_contained_by_range_support enum_in enum_out enum_recv
-enum_send eqjoinsel eqsel euc_cn_to_mic euc_cn_to_utf8 euc_jis_2004_to_shift_jis_2004 euc_jis_2004_to_utf8 euc_jp_to_mic euc_jp_to_sjis
-euc_jp_to_utf8 euc_kr_to_mic euc_kr_to_utf8 euc_tw_to_big5 euc_tw_to_mic euc_tw_to_utf8 event_trigger_in event_trigger_out fdw_handler_in
-fdw_handler_out float4in float4out float4recv float4send float8in float8out float8recv float8send fmgr_c_validator fmgr_internal_validator
-fmgr_sql_validator gb18030_to_utf8 gbk_to_utf8 generate_series_int4_support generate_series_int8_support generate_series_numeric_support
-generate_series_timestamp_support gin_cmp_prefix gin_consistent_jsonb gin_consistent_jsonb_path gin_extract_jsonb gin_extract_jsonb_path
-gin_extract_jsonb_query gin_extract_jsonb_query_path gin_extract_tsquery gin_extract_tsvector gin_triconsistent_jsonb
-gin_triconsistent_jsonb_path gin_tsquery_consistent gin_tsquery_triconsistent ginarrayconsistent ginarrayextract ginarraytriconsistent
-ginqueryarrayextract gist_box_consistent gist_box_distance gist_box_penalty gist_box_picksplit gist_box_same gist_box_union
-gist_circle_compress gist_circle_consistent gist_circle_distance gist_point_compress gist_point_consistent gist_point_distance
-gist_point_fetch gist_point_sortsupport gist_poly_compress gist_poly_consistent gist_poly_distance gtsquery_compress gtsquery_consistent
-gtsquery_penalty gtsquery_picksplit gtsquery_same gtsquery_union gtsvector_compress gtsvector_consistent gtsvector_decompress
-gtsvector_options gtsvector_penalty gtsvector_picksplit gtsvector_same gtsvector_union gtsvectorin gtsvectorout hashvarlena
-hashvarlenaextended iclikejoinsel iclikesel icnlikejoinsel icnlikesel icregexeqjoinsel icregexeqsel icregexnejoinsel icregexnesel
-index_am_handler_in index_am_handler_out inet_gist_compress inet_gist_consistent inet_gist_fetch inet_gist_penalty inet_gist_picksplit
-inet_gist_same inet_gist_union inet_in inet_out inet_recv inet_send inet_spg_choose inet_spg_config inet_spg_inner_consistent
-inet_spg_leaf_consistent inet_spg_picksplit int2_accum int2_accum_inv int2in int2out int2recv int2send int2vectorin int2vectorout
-int2vectorrecv int2vectorsend int4_accum int4_accum_inv int4in int4out int4recv int4send int8_accum int8_accum_inv int8_avg_accum
-int8_avg_accum_inv int8_avg_combine int8_avg_deserialize int8_avg_serialize int8in int8inc_support int8out int8recv int8send internal_in
-internal_out interval_avg interval_avg_accum interval_avg_accum_inv interval_avg_combine interval_avg_deserialize interval_avg_serialize
-interval_in interval_out interval_recv interval_send interval_sum interval_support intervaltypmodin intervaltypmodout iso8859_1_to_utf8
+btoidsortsupport btrecordimagecmp bttext_pattern_sortsupport bttextsortsupport bytea_larger bytea_smaller bytea_sortsupport
+bytea_string_agg_finalfn bytea_string_agg_transfn byteain byteaout bytearecv byteasend cash_in cash_mi cash_out cash_pl cash_recv cash_send
+cashlarger cashsmaller charin charout charrecv charsend cidin cidout cidr_in cidr_out cidr_recv cidr_send cidrecv cidsend circle_in
+circle_out circle_recv circle_send contjoinsel contsel cstring_in cstring_out cstring_recv cstring_send cume_dist_final date_in date_larger
+date_out date_recv date_send date_skipsupport date_smaller date_sortsupport dense_rank_final dispell_init dispell_lexize domain_in
+domain_recv dsimple_init dsimple_lexize dsynonym_init dsynonym_lexize elem_contained_by_range_support enum_in enum_larger enum_out
+enum_recv enum_send enum_smaller eqjoinsel eqsel euc_cn_to_mic euc_cn_to_utf8 euc_jis_2004_to_shift_jis_2004 euc_jis_2004_to_utf8
+euc_jp_to_mic euc_jp_to_sjis euc_jp_to_utf8 euc_kr_to_mic euc_kr_to_utf8 euc_tw_to_big5 euc_tw_to_mic euc_tw_to_utf8 event_trigger_in
+event_trigger_out fdw_handler_in fdw_handler_out float4_accum float4in float4larger float4out float4pl float4recv float4send float4smaller
+float8_accum float8_avg float8_combine float8_corr float8_covar_pop float8_covar_samp float8_regr_accum float8_regr_avgx float8_regr_avgy
+float8_regr_combine float8_regr_intercept float8_regr_r2 float8_regr_slope float8_regr_sxx float8_regr_sxy float8_regr_syy
+float8_stddev_pop float8_stddev_samp float8_var_pop float8_var_samp float8in float8larger float8out float8pl float8recv float8send
+float8smaller fmgr_c_validator fmgr_internal_validator fmgr_sql_validator gb18030_to_utf8 gbk_to_utf8 generate_series_int4_support
+generate_series_int8_support generate_series_numeric_support generate_series_timestamp_support gin_cmp_prefix gin_consistent_jsonb
+gin_consistent_jsonb_path gin_extract_jsonb gin_extract_jsonb_path gin_extract_jsonb_query gin_extract_jsonb_query_path gin_extract_tsquery
+gin_extract_tsvector gin_triconsistent_jsonb gin_triconsistent_jsonb_path gin_tsquery_consistent gin_tsquery_triconsistent
+ginarrayconsistent ginarrayextract ginarraytriconsistent ginqueryarrayextract gist_box_consistent gist_box_distance gist_box_penalty
+gist_box_picksplit gist_box_same gist_box_union gist_circle_compress gist_circle_consistent gist_circle_distance gist_point_compress
+gist_point_consistent gist_point_distance gist_point_fetch gist_point_sortsupport gist_poly_compress gist_poly_consistent
+gist_poly_distance gtsquery_compress gtsquery_consistent gtsquery_penalty gtsquery_picksplit gtsquery_same gtsquery_union
+gtsvector_compress gtsvector_consistent gtsvector_decompress gtsvector_options gtsvector_penalty gtsvector_picksplit gtsvector_same
+gtsvector_union gtsvectorin gtsvectorout hashvarlena hashvarlenaextended iclikejoinsel iclikesel icnlikejoinsel icnlikesel icregexeqjoinsel
+icregexeqsel icregexnejoinsel icregexnesel index_am_handler_in index_am_handler_out inet_gist_compress inet_gist_consistent inet_gist_fetch
+inet_gist_penalty inet_gist_picksplit inet_gist_same inet_gist_union inet_in inet_out inet_recv inet_send inet_spg_choose inet_spg_config
+inet_spg_inner_consistent inet_spg_leaf_consistent inet_spg_picksplit int2_accum int2_accum_inv int2_avg_accum int2_avg_accum_inv int2_sum
+int2and int2in int2int4_sum int2larger int2or int2out int2recv int2send int2smaller int2vectorin int2vectorout int2vectorrecv
+int2vectorsend int2xor int4_accum int4_accum_inv int4_avg_accum int4_avg_accum_inv int4_avg_combine int4_sum int4and int4in int4larger
+int4or int4out int4recv int4send int4smaller int4xor int8_accum int8_accum_inv int8_avg int8_avg_accum int8_avg_accum_inv int8_avg_combine
+int8_avg_deserialize int8_avg_serialize int8and int8dec int8dec_any int8in int8inc int8inc_any int8inc_float8_float8 int8inc_support
+int8larger int8or int8out int8pl int8recv int8send int8smaller int8xor internal_in internal_out interval_avg interval_avg_accum
+interval_avg_accum_inv interval_avg_combine interval_avg_deserialize interval_avg_serialize interval_in interval_larger interval_out
+interval_recv interval_send interval_smaller interval_sum interval_support intervaltypmodin intervaltypmodout iso8859_1_to_utf8
 iso8859_to_utf8 iso_to_koi8r iso_to_mic iso_to_win1251 iso_to_win866 johab_to_utf8 json_agg_finalfn json_agg_strict_transfn
 json_agg_transfn json_in json_object_agg_finalfn json_object_agg_strict_transfn json_object_agg_transfn
 json_object_agg_unique_strict_transfn json_object_agg_unique_transfn json_out json_recv json_send jsonb_agg_finalfn
@@ -331,23 +335,25 @@ line_in line_out line_recv line_send lseg_in lseg_out lseg_recv lseg_send macadd
 macaddr_out macaddr_recv macaddr_send macaddr_sortsupport matchingjoinsel matchingsel mic_to_big5 mic_to_euc_cn mic_to_euc_jp mic_to_euc_kr
 mic_to_euc_tw mic_to_iso mic_to_koi8r mic_to_latin1 mic_to_latin2 mic_to_latin3 mic_to_latin4 mic_to_sjis mic_to_win1250 mic_to_win1251
 mic_to_win866 mode_final multirange_agg_finalfn multirange_agg_transfn multirange_gist_compress multirange_gist_consistent multirange_in
-multirange_out multirange_recv multirange_send multirange_typanalyze multirangesel namein nameout namerecv namesend neqjoinsel neqsel
-network_sortsupport network_subset_support networkjoinsel networksel nlikejoinsel nlikesel numeric_accum numeric_accum_inv numeric_avg
-numeric_avg_accum numeric_avg_combine numeric_avg_deserialize numeric_avg_serialize numeric_combine numeric_deserialize numeric_in
-numeric_out numeric_poly_avg numeric_poly_combine numeric_poly_deserialize numeric_poly_serialize numeric_poly_stddev_pop
-numeric_poly_stddev_samp numeric_poly_sum numeric_poly_var_pop numeric_poly_var_samp numeric_recv numeric_send numeric_serialize
-numeric_sortsupport numeric_stddev_pop numeric_stddev_samp numeric_sum numeric_support numeric_var_pop numeric_var_samp numerictypmodin
-numerictypmodout oidin oidout oidrecv oidsend oidvectorin oidvectorout oidvectorrecv oidvectorsend ordered_set_transition
-ordered_set_transition_multi path_in path_out path_recv path_send percent_rank_final percentile_cont_float8_final
-percentile_cont_float8_multi_final percentile_cont_interval_final percentile_cont_interval_multi_final percentile_disc_final
-percentile_disc_multi_final pg_ddl_command_in pg_ddl_command_out pg_ddl_command_recv pg_ddl_command_send pg_dependencies_in
-pg_dependencies_out pg_dependencies_recv pg_dependencies_send pg_lsn_in pg_lsn_out pg_lsn_recv pg_lsn_send pg_mcv_list_in pg_mcv_list_out
-pg_mcv_list_recv pg_mcv_list_send pg_ndistinct_in pg_ndistinct_out pg_ndistinct_recv pg_ndistinct_send pg_node_tree_in pg_node_tree_out
-pg_node_tree_recv pg_node_tree_send pg_snapshot_in pg_snapshot_out pg_snapshot_recv pg_snapshot_send point_in point_out point_recv
-point_send poly_in poly_out poly_recv poly_send positionjoinsel positionsel prefixjoinsel prefixsel prsd_end prsd_headline prsd_lextype
-prsd_nexttoken prsd_start range_agg_finalfn range_agg_transfn range_contains_elem_support range_gist_consistent range_gist_penalty
-range_gist_picksplit range_gist_same range_gist_union range_in range_out range_recv range_send range_sortsupport range_typanalyze rangesel
-rank_final raw_array_subscript_handler record_in record_out record_recv record_send regclassin regclassout regclassrecv regclasssend
+multirange_intersect_agg_transfn multirange_out multirange_recv multirange_send multirange_typanalyze multirangesel namein nameout namerecv
+namesend neqjoinsel neqsel network_larger network_smaller network_sortsupport network_subset_support networkjoinsel networksel nlikejoinsel
+nlikesel numeric_accum numeric_accum_inv numeric_avg numeric_avg_accum numeric_avg_combine numeric_avg_deserialize numeric_avg_serialize
+numeric_combine numeric_deserialize numeric_in numeric_larger numeric_out numeric_poly_avg numeric_poly_combine numeric_poly_deserialize
+numeric_poly_serialize numeric_poly_stddev_pop numeric_poly_stddev_samp numeric_poly_sum numeric_poly_var_pop numeric_poly_var_samp
+numeric_recv numeric_send numeric_serialize numeric_smaller numeric_sortsupport numeric_stddev_pop numeric_stddev_samp numeric_sum
+numeric_support numeric_var_pop numeric_var_samp numerictypmodin numerictypmodout oidin oidlarger oidout oidrecv oidsend oidsmaller
+oidvectorin oidvectorout oidvectorrecv oidvectorsend ordered_set_transition ordered_set_transition_multi path_in path_out path_recv
+path_send percent_rank_final percentile_cont_float8_final percentile_cont_float8_multi_final percentile_cont_interval_final
+percentile_cont_interval_multi_final percentile_disc_final percentile_disc_multi_final pg_ddl_command_in pg_ddl_command_out
+pg_ddl_command_recv pg_ddl_command_send pg_dependencies_in pg_dependencies_out pg_dependencies_recv pg_dependencies_send pg_lsn_in
+pg_lsn_larger pg_lsn_out pg_lsn_recv pg_lsn_send pg_lsn_smaller pg_mcv_list_in pg_mcv_list_out pg_mcv_list_recv pg_mcv_list_send
+pg_ndistinct_in pg_ndistinct_out pg_ndistinct_recv pg_ndistinct_send pg_node_tree_in pg_node_tree_out pg_node_tree_recv pg_node_tree_send
+pg_snapshot_in pg_snapshot_out pg_snapshot_recv pg_snapshot_send point_in point_out point_recv point_send poly_in poly_out poly_recv
+poly_send positionjoinsel positionsel prefixjoinsel prefixsel prsd_end prsd_headline prsd_lextype prsd_nexttoken prsd_start
+range_agg_finalfn range_agg_transfn range_contains_elem_support range_gist_consistent range_gist_penalty range_gist_picksplit
+range_gist_same range_gist_union range_in range_intersect_agg_transfn range_out range_recv range_send range_sortsupport range_typanalyze
+rangesel rank_final raw_array_subscript_handler record_image_eq record_image_ge record_image_gt record_image_le record_image_lt
+record_image_ne record_in record_larger record_out record_recv record_send record_smaller regclassin regclassout regclassrecv regclasssend
 regcollationin regcollationout regcollationrecv regcollationsend regconfigin regconfigout regconfigrecv regconfigsend regdictionaryin
 regdictionaryout regdictionaryrecv regdictionarysend regexeqjoinsel regexeqsel regexnejoinsel regexnesel regnamespacein regnamespaceout
 regnamespacerecv regnamespacesend regoperatorin regoperatorout regoperatorrecv regoperatorsend regoperin regoperout regoperrecv regopersend
@@ -359,22 +365,23 @@ spg_box_quad_leaf_consistent spg_box_quad_picksplit spg_kd_choose spg_kd_config 
 spg_quad_config spg_quad_inner_consistent spg_quad_leaf_consistent spg_quad_picksplit spg_range_quad_choose spg_range_quad_config
 spg_range_quad_inner_consistent spg_range_quad_leaf_consistent spg_range_quad_picksplit spg_text_choose spg_text_config
 spg_text_inner_consistent spg_text_leaf_consistent spg_text_picksplit string_agg_combine string_agg_deserialize string_agg_finalfn
-string_agg_serialize string_agg_transfn table_am_handler_in table_am_handler_out text_starts_with_support texticlike_support
-texticregexeq_support textin textlike_support textout textrecv textregexeq_support textsend thesaurus_init thesaurus_lexize tidin tidout
-tidrecv tidsend time_in time_out time_recv time_send time_support timestamp_in timestamp_out timestamp_recv timestamp_send
-timestamp_skipsupport timestamp_sortsupport timestamp_support timestamptypmodin timestamptypmodout timestamptz_in timestamptz_out
-timestamptz_recv timestamptz_send timestamptztypmodin timestamptztypmodout timetypmodin timetypmodout timetz_in timetz_out timetz_recv
-timetz_send timetztypmodin timetztypmodout trigger_in trigger_out ts_typanalyze tsm_handler_in tsm_handler_out tsmatchjoinsel tsmatchsel
-tsqueryin tsqueryout tsqueryrecv tsquerysend tsvectorin tsvectorout tsvectorrecv tsvectorsend txid_snapshot_in txid_snapshot_out
-txid_snapshot_recv txid_snapshot_send uhc_to_utf8 unknownin unknownout unknownrecv unknownsend utf8_to_big5 utf8_to_euc_cn
-utf8_to_euc_jis_2004 utf8_to_euc_jp utf8_to_euc_kr utf8_to_euc_tw utf8_to_gb18030 utf8_to_gbk utf8_to_iso8859 utf8_to_iso8859_1
-utf8_to_johab utf8_to_koi8r utf8_to_koi8u utf8_to_shift_jis_2004 utf8_to_sjis utf8_to_uhc utf8_to_win uuid_in uuid_out uuid_recv uuid_send
-uuid_skipsupport uuid_sortsupport varbit_in varbit_out varbit_recv varbit_send varbit_support varbittypmodin varbittypmodout
-varchar_support varcharin varcharout varcharrecv varcharsend varchartypmodin varchartypmodout void_in void_out void_recv void_send
-win1250_to_latin2 win1250_to_mic win1251_to_iso win1251_to_koi8r win1251_to_mic win1251_to_win866 win866_to_iso win866_to_koi8r
-win866_to_mic win866_to_win1251 win_to_utf8 window_cume_dist_support window_dense_rank_support window_ntile_support
-window_percent_rank_support window_rank_support window_row_number_support xid8in xid8out xid8recv xid8send xidin xidout xidrecv xidsend
-xml_in xml_out xml_recv xml_send`},
+string_agg_serialize string_agg_transfn table_am_handler_in table_am_handler_out text_larger text_smaller text_starts_with_support
+texticlike_support texticregexeq_support textin textlike_support textout textrecv textregexeq_support textsend thesaurus_init
+thesaurus_lexize tidin tidlarger tidout tidrecv tidsend tidsmaller time_in time_larger time_out time_recv time_send time_smaller
+time_support timestamp_in timestamp_larger timestamp_out timestamp_recv timestamp_send timestamp_skipsupport timestamp_smaller
+timestamp_sortsupport timestamp_support timestamptypmodin timestamptypmodout timestamptz_in timestamptz_larger timestamptz_out
+timestamptz_recv timestamptz_send timestamptz_smaller timestamptztypmodin timestamptztypmodout timetypmodin timetypmodout timetz_in
+timetz_larger timetz_out timetz_recv timetz_send timetz_smaller timetztypmodin timetztypmodout trigger_in trigger_out ts_typanalyze
+tsm_handler_in tsm_handler_out tsmatchjoinsel tsmatchsel tsqueryin tsqueryout tsqueryrecv tsquerysend tsvectorin tsvectorout tsvectorrecv
+tsvectorsend txid_snapshot_in txid_snapshot_out txid_snapshot_recv txid_snapshot_send uhc_to_utf8 unknownin unknownout unknownrecv
+unknownsend utf8_to_big5 utf8_to_euc_cn utf8_to_euc_jis_2004 utf8_to_euc_jp utf8_to_euc_kr utf8_to_euc_tw utf8_to_gb18030 utf8_to_gbk
+utf8_to_iso8859 utf8_to_iso8859_1 utf8_to_johab utf8_to_koi8r utf8_to_koi8u utf8_to_shift_jis_2004 utf8_to_sjis utf8_to_uhc utf8_to_win
+uuid_in uuid_out uuid_recv uuid_send uuid_skipsupport uuid_sortsupport varbit_in varbit_out varbit_recv varbit_send varbit_support
+varbittypmodin varbittypmodout varchar_support varcharin varcharout varcharrecv varcharsend varchartypmodin varchartypmodout void_in
+void_out void_recv void_send win1250_to_latin2 win1250_to_mic win1251_to_iso win1251_to_koi8r win1251_to_mic win1251_to_win866
+win866_to_iso win866_to_koi8r win866_to_mic win866_to_win1251 win_to_utf8 window_cume_dist_support window_dense_rank_support
+window_ntile_support window_percent_rank_support window_rank_support window_row_number_support xid8_larger xid8_smaller xid8in xid8out
+xid8recv xid8send xidin xidout xidrecv xidsend xml_in xml_out xml_recv xml_send xmlconcat2`},
 })
 
 // pgVectorFunctions are pgvector's functions that may be called.

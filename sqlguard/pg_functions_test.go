@@ -148,7 +148,8 @@ func TestPgOperator(t *testing.T) {
 		"of points, said so":                {names: []string{"pg_catalog", "<->"}},
 		"of vectors, said so":               {names: []string{"ext", "<+>"}, schema: "ext"},
 		"another schema":                    {names: []string{"public", "+"}, no: true},
-		"another of the extension's schema": {names: []string{"ext", "+"}, no: true},
+		"one that both have, said so":       {names: []string{"ext", "+"}, schema: "ext"}, // if an operand is a vector
+		"another of the extension's schema": {names: []string{"ext", "<<"}, no: true},
 		"an unknown one":                    {names: []string{"==="}, no: true},
 		"three names":                       {names: []string{"db", "pg_catalog", "+"}, no: true},
 		"none":                              {no: true},

@@ -32,12 +32,12 @@ func checkPostgres(ctx context.Context, req Request) (Approved, error) {
 		return Approved{}, err
 	}
 	a := Approved{database: req.Database, profile: req.Profile, relations: w.relations, explain: explain}
-	if a.shown, err = pgDeparse(tree, w.windows); err != nil {
+	if a.shown, err = pgDeparse(tree, w.bare); err != nil {
 		return Approved{}, err
 	}
 	a.sql = a.shown
 	if w.castSums(tree.ProtoReflect(), false) {
-		if a.sql, err = pgDeparse(tree, w.windows); err != nil {
+		if a.sql, err = pgDeparse(tree, w.bare); err != nil {
 			return Approved{}, err
 		}
 	}
@@ -59,7 +59,7 @@ func pgRoot(tree *pg_query.ParseResult) *pg_query.SelectStmt {
 
 // pgStatement gives the tree of a text that is one query, perhaps with EXPLAIN before it, which the tree does not have.
 func pgStatement(sql string) (tree *pg_query.ParseResult, explain bool, err error) {
-	tree, err = pg_query.Parse(sql)
+	tree, err = pgParse(sql)
 	if err != nil {
 		return nil, false, pgNotParsed(sql, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -77,6 +78,7 @@ type pgLists struct {
 	operators, vectorOperators map[string]bool
 	types                      map[string]reach
 	vectorTypes                map[string]bool
+	generic                    map[string]bool
 }
 
 // readLists derives the lists from a live server.
@@ -86,6 +88,7 @@ func readLists(t *testing.T, conn *pgx.Conn, overloads []pgOverload) pgLists {
 	l.version = askNames(t, conn, "SELECT (current_setting('server_version_num')::int / 10000)::text")[0]
 	l.functions, l.refused = derive(overloads, "pg_catalog")
 	l.vector, _ = derive(overloads, "vector")
+	l.generic = generic(overloads, l.functions)
 	l.operators = set(askNames(t, conn, "SELECT DISTINCT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace AND oid < 16384"))
 	// Those of pgvector that PostgreSQL has too ( + = || …) compute with lists of numbers as well; the distances are its own.
 	l.vectorOperators = set(askNames(t, conn, `SELECT DISTINCT o.oprname FROM pg_operator o JOIN pg_depend d ON d.objid = o.oid AND d.classid = 'pg_operator'::regclass
@@ -125,6 +128,7 @@ func (l pgLists) file(t *testing.T) []byte {
 	reaches := map[reach]string{refused: "refused", readsMore: "readsMore", argumentsOnly: "argumentsOnly"}
 	classes := map[pgClass]string{pgInternals: "pgInternals", pgCatalogues: "pgCatalogues", pgEffects: "pgEffects"}
 	writeList(&b, "pgFunctions", "are the built-in functions that may be called.", "[]pgForm", l.functions, formsText)
+	writeList(&b, "pgGeneric", "are those of them that return a value of an argument's type: true says an array of such values.", "bool", l.generic, strconv.FormatBool)
 	writeList(&b, "pgRefused", "are the other built-in functions, and why not.", "pgClass", l.refused, func(c pgClass) string { return classes[c] })
 	writeList(&b, "pgVectorFunctions", "are pgvector's functions that may be called.", "[]pgForm", l.vector, formsText)
 	yes := func(bool) string { return "true" }

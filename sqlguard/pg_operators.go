@@ -6,7 +6,7 @@ import "strings"
 // which the pinned search path finds; else the text that runs must name the schema. The error is a refusal.
 //
 // The distances of pgvector are found under their plain names, as its users write them. <-> is also a distance of points and
-// "followed by" of a tsquery: vectorOperator tells these by their operands.
+// "followed by" of a tsquery, and + and = are both's: vectorOperator tells these by their operands.
 func (w *pgWalker) operator(names []string, at int) (schema string, err error) {
 	vector := w.req.Catalog.Extensions[pgVector]
 	switch {
@@ -16,7 +16,7 @@ func (w *pgWalker) operator(names []string, at int) (schema string, err error) {
 		return "", nil
 	case len(names) == 2 && names[0] == "pg_catalog" && pgOperators[names[1]]:
 		return "", nil
-	case len(names) == 2 && vector != "" && names[0] == vector && pgVectorOperators[names[1]]:
+	case len(names) == 2 && vector != "" && names[0] == vector && (pgVectorOperators[names[1]] || pgVectorOverloads[names[1]] != 0):
 		return vector, nil
 	}
 	hint := "PostgreSQL's own operators are allowed"

@@ -18,13 +18,13 @@ func (w *pgWalker) output(list []*pg_query.Node, sc *scope) (out columns, err er
 		if len(out.names) > pgMaxColumns {
 			break
 		}
-		if t.GetName() != "" {
-			out.names = append(out.names, t.Name)
+		if cols, star := w.starred(t.GetVal(), sc); star {
+			out.add(cols) // an alias of a star means nothing
 			continue
 		}
-		if cols, star := w.starred(t.GetVal(), sc); star {
-			out.names = append(out.names, cols.names...)
-			out.open = out.open || cols.open
+		if t.GetName() != "" {
+			out.names = append(out.names, t.Name)
+			out.know(t.Name, w.typeOf(t.Val, sc))
 			continue
 		}
 		name, _ := figureName(t.GetVal())
@@ -32,6 +32,12 @@ func (w *pgWalker) output(list []*pg_query.Node, sc *scope) (out columns, err er
 			name = "?column?"
 		}
 		out.names = append(out.names, name)
+		out.know(name, w.typeOf(t.GetVal(), sc))
+	}
+	for _, t := range out.types {
+		if err := rowsDeep(t, noPlace); err != nil {
+			return columns{}, err
+		}
 	}
 	if len(out.names) > pgMaxColumns {
 		return columns{}, refuse(noPlace, kindQuery, "name the columns that you need", "a query may have no more than %d columns", pgMaxColumns)

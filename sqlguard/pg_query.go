@@ -188,6 +188,19 @@ func (w *pgWalker) values(n *pg_query.SelectStmt, outer *scope, ctes *cteScope) 
 	for i := range n.ValuesLists[0].GetList().GetItems() {
 		cols.names = append(cols.names, "column"+strconv.Itoa(i+1))
 	}
+	for _, row := range n.ValuesLists {
+		items := row.GetList().GetItems()
+		if len(items) != len(cols.names) {
+			at := noPlace
+			if len(items) > 0 {
+				at = nodePlace(items[0])
+			}
+			return columns{}, refuse(at, kindQuery, "give each row as many values", "VALUES has a row of %d values and one of %d", len(cols.names), len(items))
+		}
+		for i, x := range items {
+			cols.know(cols.names[i], w.typeOf(x, sc))
+		}
+	}
 	return cols, w.sorts(n.SortClause, sc, cols)
 }
 
@@ -204,10 +217,37 @@ func (w *pgWalker) setOperation(n *pg_query.SelectStmt, outer *scope, ctes *cteS
 	if known := w.leftArm[n]; known != nil {
 		known(cols)
 	}
-	if _, err := w.query(n.Rarg, outer, ctes); err != nil {
+	right, err := w.query(n.Rarg, outer, ctes)
+	if err != nil {
+		return columns{}, err
+	}
+	if cols, err = w.united(n, cols, right); err != nil {
 		return columns{}, err
 	}
 	return cols, w.sorts(n.SortClause, &scope{parent: outer, ctes: ctes, sources: []*source{{cols: cols}}}, cols)
+}
+
+// united gives the columns of a set operation: the names are those of its first query.
+func (w *pgWalker) united(n *pg_query.SelectStmt, left, right columns) (columns, error) {
+	if len(left.names) != len(right.names) && !left.open && !right.open {
+		at := noPlace
+		if list := n.Rarg.GetTargetList(); len(list) > 0 {
+			at = nodePlace(list[0])
+		}
+		return columns{}, refuse(at, kindQuery, "give both as many columns", "one query of the set operation has %d columns, the other one %d", len(left.names), len(right.names))
+	}
+	out := columns{names: left.names, open: left.open}
+	for i, name := range left.names {
+		l, r := left.types[name], pgType{}
+		if i < len(right.names) {
+			r = right.types[right.names[i]]
+		}
+		if w.leftArm[n] != nil && r.rows > l.rows {
+			return columns{}, refuse(noPlace, kindQuery, "put the values into columns beside one another", "the rows of the recursive query nest one level deeper in each round")
+		}
+		out.know(name, l.with(r))
+	}
+	return out, nil
 }
 
 // with walks WITH. A common table expression sees its earlier siblings and the enclosing ones; with RECURSIVE all of its
@@ -340,12 +380,19 @@ func (w *pgWalker) searches(c *pg_query.CommonTableExpr, cols columns) error {
 
 // added gives the columns with those that SEARCH and CYCLE make.
 func added(c *pg_query.CommonTableExpr, cols columns) columns {
-	cols.names = slices.Clone(cols.names)
+	if c.SearchClause == nil && c.CycleClause == nil {
+		return cols
+	}
+	row := cols.row()
+	out := columns{}
+	out.add(cols)
 	if s := c.SearchClause; s != nil {
-		cols.names = append(cols.names, s.SearchSeqColumn)
+		out.names = append(out.names, s.SearchSeqColumn)
+		out.know(s.SearchSeqColumn, row.array())
 	}
 	if y := c.CycleClause; y != nil {
-		cols.names = append(cols.names, y.CycleMarkColumn, y.CyclePathColumn)
+		out.names = append(out.names, y.CycleMarkColumn, y.CyclePathColumn)
+		out.know(y.CyclePathColumn, row.array())
 	}
-	return cols
+	return out
 }

@@ -1,8 +1,10 @@
 package sqlguard
 
 import (
+	"reflect"
 	"strings"
 
+	pg_query "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -119,42 +121,61 @@ var (
 
 // pgFits checks that a message has no populated field without a rule, and no word that its enumeration does not have.
 func pgFits(what string, m protoreflect.Message, s pgShape) error {
-	if !m.IsValid() || s == nil || len(m.GetUnknown()) > 0 {
+	if !m.IsValid() || s == nil {
 		return refuse(pgPlace(m), kindQuery, "", "%s has a part that the gate cannot read", what)
 	}
-	var err error
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		rule, ok := s[string(f.Name())]
+	l, v := pgLayoutOf(m)
+	if l == nil || v.Field(l.unknown).Len() > 0 {
+		return refuse(pgPlace(m), kindQuery, "", "%s has a part that the gate cannot read", what)
+	}
+	for i := range l.fields {
+		f := &l.fields[i]
+		if !f.has(v) {
+			continue
+		}
+		in := f
+		if f.kind == pgOneof {
+			in, _ = f.member(v)
+		}
+		rule, ok := s[in.name]
 		switch {
 		case !ok:
-			err = refuse(pgPlace(m), kindQuery, "leave it out", "%s with %s is not allowed here", what, f.Name())
-		case rule == pgPlain && (f.IsList() || f.Message() != nil):
-			err = unreadable("a message where a plain value stands")
-		case f.Enum() != nil && f.Enum().Values().ByNumber(v.Enum()) == nil:
-			err = refuse(pgPlace(m), kindQuery, "leave it out", "%s has a %s that the gate does not know", what, f.Name())
+			return refuse(pgPlace(m), kindQuery, "leave it out", "%s with %s is not allowed here", what, in.name)
+		case rule == pgPlain && (in.kind == pgMessage || in.kind == pgList || in.kind == pgOther):
+			return unreadable("a message where a plain value stands")
+		case in.kind == pgEnum && in.word(v) == "":
+			return refuse(pgPlace(m), kindQuery, "leave it out", "%s has a %s that the gate does not know", what, in.name)
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 // pgInner gives what a Node holds, or the message itself when it is no Node. ok is false for an empty Node.
 func pgInner(m protoreflect.Message) (inner protoreflect.Message, ok bool) {
-	if !m.IsValid() || m.Descriptor().Name() != "Node" {
+	n, isNode := m.Interface().(*pg_query.Node)
+	switch {
+	case !isNode || n == nil:
 		return m, m.IsValid()
-	}
-	f := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
-	if f == nil {
+	case n.Node == nil:
 		return m, false
 	}
-	return m.Get(f).Message(), true
+	return pgReflect(reflect.ValueOf(n.Node).Elem().Field(0)), true
+}
+
+// nodePlace gives the place of what a Node holds, or noPlace.
+func nodePlace(n *pg_query.Node) int {
+	m, ok := pgInner(n.ProtoReflect())
+	if !ok {
+		return noPlace
+	}
+	return pgPlace(m)
 }
 
 // pgPlace gives the 0-based byte place of a message in the caller's text, or noPlace.
 func pgPlace(m protoreflect.Message) int {
 	if m.IsValid() {
-		if f := m.Descriptor().Fields().ByName("location"); f != nil && f.Kind() == protoreflect.Int32Kind {
-			if at := m.Get(f).Int(); at >= 0 {
+		if l, v := pgLayoutOf(m); l != nil && l.at >= 0 {
+			if at := v.Field(l.at).Int(); at >= 0 {
 				return int(at)
 			}
 		}

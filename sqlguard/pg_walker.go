@@ -16,13 +16,17 @@ type pgWalker struct {
 	leftArm map[*pg_query.SelectStmt]func(columns)
 	// calls are those that were decided on.
 	calls map[*pg_query.FuncCall]pgFunc
+	// firsts are the types of the first columns of subqueries in expressions.
+	firsts map[*pg_query.SubLink]pgType
 	// sums are the calls of sum over BIGINT, recursing the WITH RECURSIVE queries around what is being walked.
 	sums      map[*pg_query.FuncCall]bool
 	recursing int
 	// unnests are the calls in FROM of unnest(a, b, …), which the server takes apart. It does so for the bare name alone.
 	unnests map[*pg_query.FuncCall]bool
-	// windows are those that have a name.
-	windows []*pg_query.WindowDef
+	// plain are the constants that a cast makes something else than a time.
+	plain map[*pg_query.A_Const]bool
+	// bare are the names that the writer prints as they are: of windows, and the aliases of USING.
+	bare []*string
 }
 
 // expr decides on an expression and all below it.
@@ -61,26 +65,37 @@ func (w *pgWalker) message(outer protoreflect.Message, sc *scope) error {
 	if err := w.special(m.Interface(), sc); err != nil {
 		return at1(err, at)
 	}
-	return at1(w.below(m, shape, sc), at)
+	if err := w.below(m, shape, sc); err != nil {
+		return at1(err, at)
+	}
+	return at1(w.after(m.Interface(), sc), at)
 }
 
 // below walks the fields of a shape that hold expressions, in the order of the grammar's file.
 func (w *pgWalker) below(m protoreflect.Message, s pgShape, sc *scope) error {
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		f := fields.Get(i)
-		if rule, ok := s[string(f.Name())]; !ok || rule != pgWalk || !m.Has(f) {
-			continue
-		}
-		if !f.IsList() {
-			if err := w.message(m.Get(f).Message(), sc); err != nil {
-				return err
+	l, v := pgLayoutOf(m)
+	for i := range l.fields {
+		f := &l.fields[i]
+		switch {
+		case f.inner == nil && f.kind != pgOneof, !f.has(v):
+		case f.kind == pgList:
+			if s[f.name] != pgWalk {
+				continue
 			}
-			continue
-		}
-		list := m.Get(f).List()
-		for k := range list.Len() {
-			if err := w.message(list.Get(k).Message(), sc); err != nil {
+			for list, k := v.Field(f.index), 0; k < list.Len(); k++ {
+				if err := w.message(pgReflect(list.Index(k)), sc); err != nil {
+					return err
+				}
+			}
+		default:
+			in, held := f, v.Field(f.index)
+			if f.kind == pgOneof {
+				in, held = f.member(v)
+			}
+			if s[in.name] != pgWalk {
+				continue
+			}
+			if err := w.message(pgReflect(held), sc); err != nil {
 				return err
 			}
 		}
@@ -101,19 +116,23 @@ func (w *pgWalker) special(m any, sc *scope) error {
 		return err
 	case *pg_query.WindowDef:
 		if m.Name != "" {
-			w.windows = append(w.windows, m)
+			w.bare = append(w.bare, &m.Name)
 		}
 	case *pg_query.A_Expr:
 		return w.operation(m)
 	case *pg_query.SortBy:
 		var err error
-		m.UseOp, err = w.operatorName(m.UseOp, int(m.Location))
+		if m.UseOp, err = w.operatorName(m.UseOp, int(m.Location)); err == nil && len(m.UseOp) > 0 && (w.vectorial(m.Node, sc) || len(m.UseOp) == 2 && !ofSchema(m.UseOp, pgCatalogSchema)) {
+			err = refuse(int(m.Location), kindQuery, "write ASC or DESC", "an extension's operator cannot be sorted by here")
+		}
 		return err
 	case *pg_query.SubLink:
 		return w.subLink(m, sc)
 	case *pg_query.TypeCast:
 		mendBoolean(m)
-		return w.clockText(m)
+		return w.clockCast(m)
+	case *pg_query.A_Const:
+		return w.clockConstant(m)
 	case *pg_query.TypeName:
 		return w.typeName(m)
 	case *pg_query.CollateClause:

@@ -83,7 +83,7 @@ func TestAHomeOfBeforeUsersGoesOn(t *testing.T) {
 	a := NewAccounts(s, nil)
 	for id, role := range map[string]access.Role{"bootstrap": access.Admin, "key_r": access.ReadOnly} {
 		who, err := a.Principal(t.Context(), "slc_"+id, nil)
-		if err != nil || who.KeyID != id || who.Ceiling() != role || !access.MayRead(who, "shop")("main", "x") || access.MayDatabase(who, "erp") || !who.ExpiresAt.IsZero() || who.Agent {
+		if err != nil || who.KeyID != id || who.Ceiling() != role || !access.MayRead(who, "shop", "main")("main", "x") || access.MayDatabase(who, "erp") || !who.ExpiresAt.IsZero() || who.Agent {
 			t.Errorf("%s: %+v, %v", id, who, err)
 		}
 	}

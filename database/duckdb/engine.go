@@ -58,7 +58,8 @@ type Engine struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup    // what uses the instance: statements whose rows are not released, second opinions
-	own     *sqlguard.Catalog // of a READ_ONLY file, which cannot change while it is open; nil until it is read
+	own     *sqlguard.Catalog // of the file, which nothing but Write changes while it is open; nil until it is read
+	ownAt   int64             // instance.schemas of then
 }
 
 // Open opens a file and reads its catalogue. Files that are open already in another way are a Conflict.
@@ -78,25 +79,27 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Catalog lists what the file holds. A READ_ONLY file is read once; a writable one each time.
+// Catalog lists what the file holds. It is read once, and anew after a statement that changed it.
 func (e *Engine) Catalog(ctx context.Context) (*sqlguard.Catalog, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, fault.New(fault.Conflict, "database.Catalog", "the database %s is closed", e.cfg.Name)
 	}
-	if e.own != nil {
+	at := e.in.schemas.Load() // before the catalogue is read: a change meanwhile has it read again
+	if e.own != nil && e.ownAt == at {
 		return e.own, nil
 	}
 	cat, err := readCatalog(ctx, e.in)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "database.Catalog", "the catalogue of database %s cannot be read", e.cfg.Name)
 	}
-	if !e.cfg.Writable {
-		e.own = cat
-	}
+	e.own, e.ownAt = cat, at
 	return cat, nil
 }
+
+// Writable says whether the file was opened for writing.
+func (e *Engine) Writable() bool { return e.cfg.Writable }
 
 // Check asks the engine what it would read for the approved text and compares with the gate's answer. The two can differ
 // only when one of them is wrong about a name, such as which WITH it means; then nothing runs.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	duck "github.com/duckdb/duckdb-go-bindings"
 
@@ -21,6 +22,8 @@ type instance struct {
 	setup string // how it is opened; the same file cannot be open in two ways
 	spill *spill // removed at the end
 	users int
+
+	schemas atomic.Int64 // how often the catalogue was changed
 }
 
 // registry holds the open instances of the process.

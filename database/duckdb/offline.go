@@ -58,6 +58,14 @@ func (o *Offline) Check(ctx context.Context, sql string, profile sqlguard.Profil
 	if err != nil {
 		return sqlguard.Approved{}, err
 	}
+	if profile == sqlguard.Write {
+		for _, p := range a.Parts() {
+			if err := o.in.agrees(ctx, o.cat, p); err != nil {
+				return sqlguard.Approved{}, err
+			}
+		}
+		return a, nil
+	}
 	return a, o.in.agrees(ctx, o.cat, a)
 }
 

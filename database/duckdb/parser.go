@@ -117,4 +117,21 @@ func (p *parser) Deparse(ctx context.Context, tree json.RawMessage) (string, err
 	return p.one(ctx, "SELECT json_deserialize_sql(?::JSON)::VARCHAR", string(tree))
 }
 
-var _ sqlguard.Parser = (*parser)(nil)
+// Statements counts the statements of a text, which are taken apart and no more. It is asked only about texts that the
+// gate's other grammar has read as one statement that writes: a PRAGMA would be worked out by the engine.
+func (p *parser) Statements(sql string) (int, error) {
+	c := <-p.conns
+	defer func() { p.conns <- c }()
+	var all duck.ExtractedStatements
+	n := duck.ExtractStatements(c.c, sql, &all)
+	defer duck.DestroyExtracted(&all)
+	if n == 0 {
+		return 0, &engineError{msg: duck.ExtractStatementsError(all)}
+	}
+	return int(n), nil
+}
+
+var (
+	_ sqlguard.Parser           = (*parser)(nil)
+	_ sqlguard.StatementCounter = (*parser)(nil)
+)

@@ -86,6 +86,11 @@ func (r *rows) begin(sql string, params []any) error {
 	if duck.ExecutePending(pending, &r.result) != duck.StateSuccess {
 		return r.runError(&engineError{kind: duck.ResultErrorType(&r.result), msg: duck.ResultError(&r.result)})
 	}
+	return r.columns()
+}
+
+// columns reads the columns of the result, and plans what becomes of them.
+func (r *rows) columns() (err error) {
 	r.opts = duck.ResultGetArrowOptions(&r.result)
 	n := duck.ColumnCount(&r.result)
 	types, names := make([]duck.LogicalType, n), make([]string, n)

@@ -20,15 +20,15 @@ type relations struct {
 // readCatalog reads the whole catalogue in one snapshot.
 func (e *Engine) readCatalog(ctx context.Context, c *conn) (*relations, error) {
 	schemas := textArray(e.cfg.Schemas)
-	name, err := c.query(ctx, databaseQuery)
+	name, err := c.queryOne(ctx, databaseQuery, 1)
 	if err != nil {
 		return nil, err
 	}
 	out := &relations{guarded: map[sqlguard.Relation]bool{}, catalog: &sqlguard.Catalog{
-		Engine: name[0][0], DefaultSchema: e.cfg.Schemas[0], Search: slices.Clone(e.cfg.Schemas), Extensions: map[string]string{}}}
+		Engine: name[0], DefaultSchema: e.cfg.Schemas[0], Search: slices.Clone(e.cfg.Schemas), Extensions: map[string]string{}}}
 	tables := map[string]*reading{}
 	var order []*reading
-	got, err := c.query(ctx, relationsQuery, schemas)
+	got, err := c.query(ctx, relationsQuery, 6, schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (e *Engine) readCatalog(ctx context.Context, c *conn) (*relations, error) {
 		}
 		tables[r[0]], order = t, append(order, t)
 	}
-	if got, err = c.query(ctx, columnsQuery, schemas); err != nil {
+	if got, err = c.query(ctx, columnsQuery, 6, schemas); err != nil {
 		return nil, err
 	}
 	for _, r := range got {
@@ -58,7 +58,7 @@ func (e *Engine) readCatalog(ctx context.Context, c *conn) (*relations, error) {
 		t.columns[number] = r[2]
 		t.Columns = append(t.Columns, sqlguard.Column{Name: r[2], Type: r[3], Nullable: r[4] == "t", Comment: r[5]})
 	}
-	if got, err = c.query(ctx, keysQuery, schemas); err != nil {
+	if got, err = c.query(ctx, keysQuery, 5, schemas); err != nil {
 		return nil, err
 	}
 	for _, r := range got {
@@ -66,7 +66,7 @@ func (e *Engine) readCatalog(ctx context.Context, c *conn) (*relations, error) {
 			return nil, err
 		}
 	}
-	if got, err = c.query(ctx, extensionsQuery); err != nil {
+	if got, err = c.query(ctx, extensionsQuery, 2); err != nil {
 		return nil, err
 	}
 	for _, r := range got {

@@ -4,13 +4,19 @@ package postgres
 // relations of its own or granted to it, whole or by columns. Left out are what belongs to an extension, such as
 // pg_stat_statements, which shows what others ask, and a partition whose parent is seen, because people query that.
 const (
-	relationsQuery = `WITH mine AS MATERIALIZED (
+	//
+	// A table is guarded when it has row-level security, or a foreign table below it: a plan of one shows paths and names of
+	// the other side.
+	relationsQuery = `WITH RECURSIVE mine AS MATERIALIZED (
 		SELECT c.oid, c.relnamespace, c.relname, c.relkind, c.relispartition
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = ANY ($1::text[]) AND has_schema_privilege(n.oid, 'USAGE')
 		AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND has_any_column_privilege(c.oid, 'SELECT')
-		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'))
-	SELECT m.oid::int8, n.nspname, m.relname, m.relkind, coalesce(obj_description(m.oid, 'pg_class'), ''), row_security_active(m.oid)
+		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')),
+		far(oid) AS (SELECT i.inhparent FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'f'
+			UNION SELECT i.inhparent FROM pg_inherits i JOIN far ON far.oid = i.inhrelid)
+	SELECT m.oid::int8, n.nspname, m.relname, m.relkind, coalesce(obj_description(m.oid, 'pg_class'), ''),
+		row_security_active(m.oid) OR m.oid IN (SELECT oid FROM far)
 	FROM mine m JOIN pg_namespace n ON n.oid = m.relnamespace
 	WHERE NOT (m.relispartition AND EXISTS (SELECT FROM pg_partition_ancestors(m.oid) a JOIN mine p ON p.oid = a.relid WHERE a.relid <> m.oid))
 	ORDER BY n.nspname, m.relname`
@@ -51,6 +57,7 @@ const (
 			UNION ALL SELECT 6, t.oid::int8, t.xmin FROM pg_type t WHERE t.typtype = 'd' OR t.oid IN (SELECT a.atttypid FROM pg_attribute a JOIN rel ON rel.oid = a.attrelid WHERE a.atttypid >= 16384)
 			UNION ALL SELECT 7, x.oid::int8, x.xmin FROM pg_extension x
 			UNION ALL SELECT 8, m.roleid::int8 * 65536 + m.member::int8, m.xmin FROM pg_auth_members m
+			UNION ALL SELECT 10, i.inhrelid::int8 * 16 + i.inhseqno, i.xmin FROM pg_inherits i JOIN rel ON rel.oid = i.inhparent
 			UNION ALL SELECT 9, p.polrelid::int8, p.xmin FROM pg_policy p JOIN rel ON rel.oid = p.polrelid)
 	SELECT count(*), coalesce(sum(hashint8(source * 1000003 + id)::int8 * 31 + hashint8(xmin::text::int8 * 1000003 + id)), 0)::text,
 		current_database(), current_user, (SELECT r.rolsuper OR r.rolbypassrls FROM pg_roles r WHERE r.rolname = current_user)

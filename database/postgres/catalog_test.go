@@ -246,3 +246,33 @@ func TestRealWhatHidesRowsIsGuarded(t *testing.T) {
 		t.Errorf("a foreign table's failure: %v", f)
 	}
 }
+
+// The plan of a foreign table shows where its rows are, and so does that of a table above it.
+func TestRealATableAboveAForeignOneIsGuarded(t *testing.T) {
+	admin(t, `DROP SCHEMA IF EXISTS above CASCADE; CREATE SCHEMA above; CREATE EXTENSION IF NOT EXISTS file_fdw; CREATE SERVER IF NOT EXISTS files FOREIGN DATA WRAPPER file_fdw;
+		CREATE TABLE above.events (at int, what text) PARTITION BY RANGE (at);
+		CREATE TABLE above.old PARTITION OF above.events FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (at);
+		CREATE TABLE above.plain (at int) PARTITION BY RANGE (at); CREATE TABLE above.plain_1 PARTITION OF above.plain FOR VALUES FROM (0) TO (100);
+		GRANT USAGE ON SCHEMA above TO `+role()+`; GRANT SELECT ON ALL TABLES IN SCHEMA above TO `+role())
+	t.Cleanup(func() { admin(t, "DROP SCHEMA above CASCADE") })
+	e := open(t, func(c *Config) { c.Schemas = []string{"above"} })
+	guarded := func(name string) bool {
+		got, err := e.guarded(t.Context(), []sqlguard.Relation{{Schema: "above", Name: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if guarded("events") || guarded("plain") {
+		t.Error("guarded without a foreign table")
+	}
+	admin(t, `CREATE FOREIGN TABLE above.file PARTITION OF above.old FOR VALUES FROM (0) TO (10) SERVER files OPTIONS (filename '/nowhere/secret-path.csv')`)
+	e.forget()
+	if !guarded("events") || guarded("plain") {
+		t.Error("a foreign table two levels below is not seen, or one of another table is")
+	}
+	err := run(t, e, "SELECT * FROM above.events")
+	if f := fault.Public(err); f.Code != fault.Busy || strings.Contains(f.Msg+f.Hint, "secret-path") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}

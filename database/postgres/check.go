@@ -25,6 +25,8 @@ func (e *Engine) Check(ctx context.Context, cat *sqlguard.Catalog, a sqlguard.Ap
 }
 
 func (e *Engine) check(ctx context.Context, sql string, hide bool, names func(string) bool) error {
+	ctx, stop := context.WithTimeoutCause(ctx, e.own, errSilent)
+	defer stop()
 	l, err := e.take(ctx, false, transaction{timeout: ownTimeout})
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func (e *Engine) check(ctx context.Context, sql string, hide bool, names func(st
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fault.Wrap(context.Cause(ctx), fault.Canceled, "postgres.Check", "the statement was cancelled")
+		return e.over(ctx, "postgres.Check")
 	case errors.As(err, &pg) && slices.Contains([]string{"42P01", "42703", "3F000"}, pg.Code):
 		e.forget()
 	}

@@ -93,7 +93,7 @@ func (e *Engine) dialOnce(ctx context.Context, plain bool) (*pgconn.PgConn, erro
 // server's own text has the names of its users, databases and hosts.
 func (e *Engine) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fault.Wrap(context.Cause(ctx), fault.Canceled, "postgres.connect", "the statement was cancelled")
+		return e.over(ctx, "postgres.connect")
 	}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22") {

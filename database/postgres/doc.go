@@ -2,7 +2,7 @@
 // statements, and their rows as Arrow record batches.
 //
 // An Engine keeps a small pool of connections (pool.go) and needs none to open: a server that is down is Busy at each use
-// and heals by itself. Every use is one read-only transaction that pins its settings (session.go) and is rolled back; then
+// and heals by itself. Every use is one transaction that pins its settings (session.go), read-only and rolled back but for Write's; then
 // the session is reset, so nothing of one statement is there for the next. A caller's text goes through the extended
 // protocol only, which takes one statement; the simple protocol carries constants of this package. A connection whose
 // statement was cancelled or left early is never used again.
@@ -15,6 +15,7 @@
 //	when the catalogue is read anew     fresh.go
 //	the second opinion                  check.go
 //	running, rows while they stream     reader.go
+//	changing rows and tables            write.go
 //	values for parameters               params.go
 //	what an error of the server tells   errors.go
 //	PostgreSQL types to Arrow           types.go, lookup.go

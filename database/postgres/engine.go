@@ -91,6 +91,7 @@ type Engine struct {
 	slots chan struct{} // one for each connection in use
 	runs  chan struct{} // and one for each statement whose rows stream: fewer, so that they never take the last connection
 	fresh fresh
+	own   time.Duration // that the catalogue and a check may take in all, whatever the server says
 
 	mu     sync.Mutex
 	idle   []*conn
@@ -105,7 +106,7 @@ func Open(_ context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, ending: make(chan struct{}), fresh: newFresh()}
+	e := &Engine{cfg: cfg, ending: make(chan struct{}), fresh: newFresh(), own: ownTimeout + 5*time.Second}
 	var err error
 	if e.connect, err = e.parseURL(); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (e *Engine) statementError(err error, op string, hide, late bool) error {
 		return as(fault.Denied, "query", "the role that the database "+e.cfg.Name+" is read as may not read all that the statement names", "")
 	case class == "25":
 		return as(fault.Refused, "query", "the statement writes or changes its transaction, which nothing may here", "")
-	case class == "08" && pg.Code != "08P01", class == "HV": // of a server that answers
+	case class == "08" && pg.Code != "08P01", class == "58", class == "HV": // of a server that answers
 		return as(fault.Busy, "query", "what is behind a foreign table cannot be read now", "")
 	case pg.Code == "P0001" || class == "P0" || class == "38" || class == "39":
 		return as(fault.Invalid, "query", "the statement failed in a function of the database", "")
@@ -98,6 +98,20 @@ func (e *Engine) statementError(err error, op string, hide, late bool) error {
 	}
 	f := fault.Wrap(pg, fault.Internal, op, "the database failed to run the statement")
 	f.Kind = "query"
+	return f
+}
+
+// errSilent is why a use of ours ended to which the server said nothing for too long: its own timeouts say something.
+var errSilent = errors.New("postgres: the server does not answer")
+
+// over is the error of a use whose context ended.
+func (e *Engine) over(ctx context.Context, op string) error {
+	why := context.Cause(ctx)
+	if !errors.Is(why, errSilent) {
+		return fault.Wrap(why, fault.Canceled, op, "the request was cancelled")
+	}
+	f := fault.Wrap(why, fault.Busy, op, "the database %s does not answer; ask again", e.cfg.Name)
+	f.RetryAfter = 5 * time.Second
 	return f
 }
 

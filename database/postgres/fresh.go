@@ -36,10 +36,8 @@ func (e *Engine) Catalog(ctx context.Context) (*sqlguard.Catalog, error) {
 	return have.catalog, nil
 }
 
-// Fresh gives the catalogue of now for who missed a name in an old one, and the old one
-// itself when nothing changed. It asks the
-// same one when nothing changed. It asks the
-// server five times a second at most.
+// Fresh gives the catalogue of now for who missed a name in an old one, and the
+// same one when nothing changed. It asks the server five times a second at most.
 func (e *Engine) Fresh(ctx context.Context, _ *sqlguard.Catalog) (*sqlguard.Catalog, error) {
 	have, err := e.relations(ctx, hurried)
 	if err != nil {
@@ -79,11 +77,13 @@ func (e *Engine) relations(ctx context.Context, age time.Duration) (*relations, 
 	if closed {
 		return nil, fault.New(fault.Conflict, "postgres.Catalog", "the database %s is closed", e.cfg.Name)
 	}
+	ctx, stop := context.WithTimeoutCause(ctx, e.own, errSilent)
+	defer stop()
 	f := &e.fresh
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fault.Wrap(context.Cause(ctx), fault.Canceled, "postgres.Catalog", "the request was cancelled")
+		return nil, e.over(ctx, "postgres.Catalog")
 	}
 	defer func() { <-f.turn }()
 	if f.have != nil && time.Since(f.checked) < age {
@@ -94,23 +94,30 @@ func (e *Engine) relations(ctx context.Context, age time.Duration) (*relations, 
 	if err != nil {
 		return nil, err
 	}
+	read := false
+	defer func() { // a panic keeps no connection either
+		if read {
+			l.done()
+			return
+		}
+		l.abandon()
+	}()
 	got, err := e.reread(ctx, l.conn, f.have)
 	if err != nil {
-		l.abandon()
 		return nil, e.catalogError(ctx, err)
 	}
-	l.done()
+	read = true
 	f.have, f.checked = got, asked
 	return got, nil
 }
 
 // reread gives the old catalogue when nothing changed, and also when what changed does not show in it.
 func (e *Engine) reread(ctx context.Context, c *conn, old *relations) (*relations, error) {
-	rows, err := c.query(ctx, changesQuery, textArray(e.cfg.Schemas))
+	row, err := c.queryOne(ctx, changesQuery, 5, textArray(e.cfg.Schemas))
 	if err != nil {
 		return nil, err
 	}
-	stamp := strings.Join(rows[0], " ")
+	stamp := strings.Join(row, " ")
 	if old != nil && old.stamp == stamp {
 		return old, nil
 	}
@@ -127,7 +134,7 @@ func (e *Engine) reread(ctx context.Context, c *conn, old *relations) (*relation
 
 func (e *Engine) catalogError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fault.Wrap(context.Cause(ctx), fault.Canceled, "postgres.Catalog", "the request was cancelled")
+		return e.over(ctx, "postgres.Catalog")
 	}
 	known := e.statementError(err, "postgres.Catalog", true, false)
 	if code := fault.CodeOf(known); code == fault.Busy || code == fault.TooLarge {

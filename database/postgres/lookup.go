@@ -59,13 +59,13 @@ func (c *conn) learn(ctx context.Context, fields []pgconn.FieldDescription) (ask
 	if !money || c.moneyScale > 0 {
 		return asked, nil
 	}
-	got, err := c.query(ctx, moneyQuery)
+	got, err := c.queryOne(ctx, moneyQuery, 1)
 	if err != nil {
 		return true, err
 	}
-	scale, err := strconv.Atoi(got[0][0])
+	scale, err := strconv.Atoi(got[0])
 	if err != nil || scale < 0 || scale > 18 {
-		return true, fmt.Errorf("postgres: money has the scale %q", got[0][0])
+		return true, fmt.Errorf("postgres: money has the scale %q", got[0])
 	}
 	c.moneyScale = int32(scale) + 1
 	return true, nil
@@ -81,11 +81,15 @@ func (c *conn) lookUp(ctx context.Context, oids []uint32) (parts []uint32, err e
 		list[i] = strconv.FormatUint(uint64(oid), 10)
 		c.types[oid] = pgType{} // one that is gone is text
 	}
-	got, err := c.query(ctx, typesQuery, "{"+strings.Join(list, ",")+"}")
-	if err != nil {
-		for _, oid := range oids {
-			delete(c.types, oid)
+	defer func() {
+		if err != nil {
+			for _, oid := range oids {
+				delete(c.types, oid)
+			}
 		}
+	}()
+	got, err := c.query(ctx, typesQuery, 9, "{"+strings.Join(list, ",")+"}")
+	if err != nil {
 		return nil, err
 	}
 	for _, r := range got {
@@ -94,6 +98,9 @@ func (c *conn) lookUp(ctx context.Context, oids []uint32) (parts []uint32, err e
 			if n[i], err = strconv.ParseInt(r[at], 10, 64); err != nil {
 				return nil, fmt.Errorf("postgres: pg_type: %w", err)
 			}
+		}
+		if r[2] == "" || r[5] == "" {
+			return nil, oddAnswer()
 		}
 		t := pgType{name: r[1], kind: r[2][0], array: r[4] == "t", delimiter: r[5][0], modifier: int32(n[3]), extension: r[8]}
 		if t.array {

@@ -95,7 +95,7 @@ func (e *Engine) queue(ctx context.Context, run bool) error {
 		case places <- struct{}{}:
 			return nil
 		case <-ctx.Done():
-			return fault.Wrap(context.Cause(ctx), fault.Canceled, "postgres.connect", "the statement was cancelled")
+			return e.over(ctx, "postgres.connect")
 		case <-e.ending:
 			return fault.New(fault.Conflict, "postgres.connect", "the database %s is closed", e.cfg.Name)
 		case <-limit.C:

@@ -15,6 +15,7 @@ import (
 const (
 	batchRows  = 8192
 	batchBytes = 4 << 20
+	maxColumns = 1664 // of any result of PostgreSQL (MaxTupleAttributeNumber)
 )
 
 // statement is one text to run, with what its errors may say.
@@ -62,11 +63,17 @@ func (e *Engine) stream(ctx context.Context, s statement) (*rows, error) {
 		return nil, err
 	}
 	r.start = time.Now()
+	begun := false
+	defer func() { // a panic keeps no connection either
+		if !begun {
+			r.end()
+			r.Release()
+		}
+	}()
 	if err := r.begin(); err != nil {
-		r.end()
-		r.Release()
 		return nil, err
 	}
+	begun = true
 	return r, nil
 }
 
@@ -80,6 +87,9 @@ func (r *rows) begin() error {
 	values, err := bindText(desc.ParamOIDs, r.stmt.params)
 	if err != nil {
 		return err
+	}
+	if len(desc.Fields) > maxColumns {
+		return oddAnswer()
 	}
 	formats := make([]int16, len(desc.Fields))
 	fields := make([]arrow.Field, len(desc.Fields))
@@ -210,6 +220,9 @@ func (r *rows) fill() (n int, err error) {
 			}
 		}
 		values := r.result.Values()
+		if len(values) != len(r.cols) {
+			return 0, oddAnswer()
+		}
 		for i := range r.cols {
 			v := values[i]
 			if v == nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"sluice/fault"
 )
 
 // transaction tells how one use begins.
@@ -105,15 +107,18 @@ func quoteText(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// query runs a constant query with one argument or none, and gives its rows with NULL as "".
-func (c *conn) query(ctx context.Context, sql string, arg ...string) ([][]string, error) {
+// query runs a constant query with one argument or none, and gives its rows with NULL as "". Each has as many columns as
+// the caller says: what calls itself a PostgreSQL server may send anything.
+func (c *conn) query(ctx context.Context, sql string, columns int, arg ...string) ([][]string, error) {
 	args := make([][]byte, len(arg))
 	for i, a := range arg {
 		args[i] = []byte(a)
 	}
 	res := c.pg.ExecParams(ctx, sql, args, nil, nil, nil)
 	var out [][]string
+	odd := false
 	for res.NextRow() {
+		odd = odd || len(res.Values()) != columns
 		row := make([]string, len(res.Values()))
 		for i, v := range res.Values() {
 			row[i] = string(v)
@@ -121,7 +126,26 @@ func (c *conn) query(ctx context.Context, sql string, arg ...string) ([][]string
 		out = append(out, row)
 	}
 	_, err := res.Close()
+	if err == nil && odd {
+		err = oddAnswer()
+	}
 	return out, err
+}
+
+// queryOne is query where there is one row.
+func (c *conn) queryOne(ctx context.Context, sql string, columns int, arg ...string) ([]string, error) {
+	rows, err := c.query(ctx, sql, columns, arg...)
+	if err == nil && len(rows) != 1 {
+		err = oddAnswer()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+func oddAnswer() error {
+	return fault.Bug("the server's answer does not have the rows and columns that were asked for")
 }
 
 // textArray writes a text[] for the argument of a query.

@@ -136,8 +136,8 @@ func quote(s string) string {
 func readCatalog(t testing.TB, c *pgx.Conn) *sqlguard.Catalog {
 	t.Helper()
 	out := &sqlguard.Catalog{Engine: query(t, c, "SELECT current_database()::text")[0][0].(string), DefaultSchema: "public", Search: []string{"public"}, Extensions: map[string]string{}}
-	rows := query(t, c, `SELECT n.nspname, c.relname, c.relkind IN ('v','m'), a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+	rows := query(t, c, `SELECT n.nspname, c.relname, c.relkind IN ('v','m'), a.attname, format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid), a.atttypmod), NOT a.attnotnull
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
 WHERE c.relkind IN ('r','v','m','p','f') AND n.nspname NOT IN ('pg_catalog','information_schema') ORDER BY n.nspname, c.relname, a.attnum`)
 	for _, r := range rows {
 		rel := sqlguard.Relation{Schema: r[0].(string), Name: r[1].(string)}

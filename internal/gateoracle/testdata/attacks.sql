@@ -191,3 +191,21 @@ SELECT id FROM orders UNION SELECT * FROM orders
 INSERT INTO orders VALUES (1) RETURNING *
 WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
 SELECT * FROM orders FOR UPDATE
+SELECT (NOT (id > 1)) IS NULL, (id IS DISTINCT FROM 2) IS TRUE, (id > 1 AND total IS NULL) IS NOT NULL FROM orders
+SELECT true = (id IN (SELECT 1)), (NOT EXISTS (SELECT 1)) IN (true), 'true' LIKE (id IS NULL)::text FROM orders
+SELECT (ARRAY(SELECT id FROM orders))[1], (COALESCE(tags, '{}'))[1], (CASE WHEN true THEN tags END)[:] FROM products
+SELECT "J 3".*, "J 3" FROM orders JOIN customers USING (id) AS "J 3"
+SELECT x::int FROM (SELECT mood AS x FROM tickets) y
+SELECT (array_agg(mood))[1]::int FROM tickets
+SELECT x = '[1,2,3]' FROM (SELECT embedding AS x FROM items) y WHERE x < x
+SELECT embedding = ANY (SELECT embedding FROM items), embedding IN (SELECT embedding FROM items) FROM items
+SELECT embedding IN ('[1,2,3]') FROM items
+SELECT 1 OPERATOR(public.=) 2
+SELECT pg_typeof.pg_typeof FROM orders o, unnest(ARRAY[o]) AS pg_typeof
+SELECT pg_column_size.pg_column_size FROM (SELECT array_agg(o) AS a FROM orders o) x, unnest(a) AS pg_column_size
+SELECT c.row_to_json FROM orders o, coalesce(o, o) AS c
+SELECT * FROM json_to_record('{}') x
+WITH RECURSIVE r(x, n) AS (SELECT ROW(1), 1 UNION ALL SELECT ROW(x), n + 1 FROM r WHERE n < 20) SELECT x FROM r
+SELECT id FROM orders WHERE placed_at < 'now'
+SELECT u::int FROM tickets, unnest(ARRAY[mood]) u
+SELECT y.leak FROM (SELECT o.* AS leak FROM orders o) y
