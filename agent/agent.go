@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tmc/langchaingo/llms"
-
 	"sluice/access"
 	"sluice/fault"
 	"sluice/rag"
@@ -30,6 +28,21 @@ type Config struct {
 	Timeout   time.Duration // for one ask, model and database together; default 60s
 	NumCtx    int           // tokens of context; default 8192
 
+	Candidates int        // statements for one question, the first without chance; default 3
+	Repairs    int        // times that the model gets to see an error; default 2
+	Calls      int        // calls of the model for one question at most; default 6
+	CardTokens int        // how long the card of a whole schema may be in a prompt; default 3000
+	Without    Techniques // what is left out; the zero value leaves out nothing
+
+	// Profiler knows the databases. nil has the Agent make one, which Close ends; then HideValues says of which databases no
+	// value may be shown to a model.
+	Profiler   *rag.Profiler
+	HideValues func(database string) bool
+
+	// Verified finds questions like this one whose SQL a person confirmed, the nearest first. nil knows none. What it gives
+	// passes the gate for the asker before the model sees it.
+	Verified func(ctx context.Context, who access.Principal, database, question string) ([]Pair, error)
+
 	// Record keeps an ask for the Learning Loop; nil keeps none. An ask that cannot be recorded is an error.
 	Record func(context.Context, Record) error
 	Now    func() time.Time
@@ -46,8 +59,13 @@ func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = time.Minute
 	}
-	if c.NumCtx == 0 {
-		c.NumCtx = plainNumCtx
+	for _, d := range []struct {
+		at  *int
+		def int
+	}{{&c.NumCtx, plainNumCtx}, {&c.Candidates, 3}, {&c.Repairs, 2}, {&c.Calls, 6}, {&c.CardTokens, 3000}} {
+		if *d.at == 0 {
+			*d.at = d.def
+		}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -63,31 +81,43 @@ func (c Config) validate() error {
 	if c.Completer == nil {
 		errs = append(errs, errors.New("Completer is missing"))
 	}
-	if c.MaxRows < 0 {
-		errs = append(errs, fmt.Errorf("MaxRows is %d", c.MaxRows))
-	}
-	if c.MaxBytes < 0 {
-		errs = append(errs, fmt.Errorf("MaxBytes is %d", c.MaxBytes))
+	for name, n := range map[string]int{"MaxRows": c.MaxRows, "MaxBytes": c.MaxBytes, "NumCtx": c.NumCtx, "Candidates": c.Candidates,
+		"Repairs": c.Repairs, "Calls": c.Calls, "CardTokens": c.CardTokens} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d", name, n))
+		}
 	}
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("Timeout is %s", c.Timeout))
-	}
-	if c.NumCtx < 0 {
-		errs = append(errs, fmt.Errorf("NumCtx is %d", c.NumCtx))
 	}
 	return errors.Join(errs...)
 }
 
 // Agent answers questions.
-type Agent struct{ cfg Config }
+type Agent struct {
+	cfg Config
+	own *rag.Profiler // ended by Close; nil when it is another's
+}
 
-// New checks the configuration and makes an agent.
+// New checks the configuration and makes an agent, which Close ends.
 func New(cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	return &Agent{cfg: cfg}, nil
+	a := &Agent{cfg: cfg}
+	if cfg.Profiler == nil {
+		a.own = rag.NewProfiler(rag.Config{HideValues: cfg.HideValues})
+		a.cfg.Profiler = a.own
+	}
+	return a, nil
+}
+
+// Close ends what the Agent does in the background and waits for it. It must come before the databases are closed.
+func (a *Agent) Close() {
+	if a.own != nil {
+		a.own.Close()
+	}
 }
 
 // Ask answers a question about a source. What comes of the question itself is an Answer, also when it is declined or
@@ -107,20 +137,26 @@ func (a *Agent) Ask(ctx context.Context, src Source, q Ask) (Answer, error) {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, a.cfg.Timeout, errTooLong)
 	defer cancel()
-	read := access.MayRead(q.Who, src.Name())
+	read := access.MayRead(q.Who, src.Name(), src.DefaultSchema())
 	may := func(r sqlguard.Relation) bool { return read(r.Schema, r.Name) }
-	at := &ask{agent: a, src: src, q: q, may: may, answer: Answer{ID: a.cfg.NewID(), Model: name}}
+	at := &ask{
+		agent: a, src: src, q: q, may: may, answer: Answer{ID: a.cfg.NewID(), Model: name}, timings: map[string]time.Duration{},
+		model: &llm{completer: a.cfg.Completer, name: name, now: time.Now},
+	}
 	err = at.run(limited)
+	late := errors.Is(context.Cause(limited), errTooLong)
 	switch {
 	case ctx.Err() != nil: // the caller left; whatever broke, broke by that
 		return Answer{}, fault.Wrap(context.Cause(ctx), fault.Canceled, "agent.Ask", "the request was cancelled")
-	case err != nil && errors.Is(context.Cause(limited), errTooLong):
+	case err != nil && late && at.choose(): // what is there by now
+	case err != nil && late:
 		at.fail("it took over " + a.cfg.Timeout.String() + ", which is the limit; the last step was: " + at.step)
 	case err != nil:
 		return Answer{}, fmt.Errorf("agent: ask %s: %w", src.Name(), err)
 	}
+	at.close()
 	at.tell("answer", at.answer.Text)
-	return at.answer, a.record(ctx, src.Name(), q, at.answer, started)
+	return at.answer, a.record(ctx, at, started)
 }
 
 var errTooLong = errors.New("agent: the ask took too long")
@@ -137,14 +173,16 @@ func validate(q Ask) error {
 	return nil
 }
 
-func (a *Agent) record(ctx context.Context, database string, q Ask, ans Answer, started time.Time) error {
+func (a *Agent) record(ctx context.Context, k *ask, started time.Time) error {
 	if a.cfg.Record == nil {
 		return nil
 	}
+	ans := k.answer
 	err := a.cfg.Record(context.WithoutCancel(ctx), Record{
-		ID: ans.ID, At: started, Took: a.cfg.Now().Sub(started), KeyID: q.Who.KeyID, Owner: q.Who.Owner, Database: database,
-		Question: q.Question, Model: ans.Model, Written: ans.Written, SQL: ans.SQL, Outcome: ans.Outcome, Reason: ans.Reason,
-		ModelCalls: ans.ModelCalls,
+		ID: ans.ID, At: started, Took: a.cfg.Now().Sub(started), KeyID: k.q.Who.KeyID, Owner: k.q.Who.Owner, Database: k.src.Name(),
+		Question: k.q.Question, Model: ans.Model, Written: ans.Written, SQL: ans.SQL, Outcome: ans.Outcome, Reason: ans.Reason,
+		ModelCalls: ans.ModelCalls, Attempts: ans.Attempts, Candidates: ans.Candidates, Tables: k.focus.Tables, Agreed: k.agreed(),
+		Timings: k.timings,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: record the ask: %w", err)
@@ -158,136 +196,63 @@ type ask struct {
 	src    Source
 	q      Ask
 	may    func(sqlguard.Relation) bool
+	model  *llm
 	step   string // what is being done, for a failure by time
 	answer Answer
+
+	known   *rag.Knowledge
+	taken   func(name string) bool // whether a table has that name, whoever may read it
+	focus   rag.Focus
+	earlier []earlierTurn
+	pairs   []Pair
+	tries   []*try
+	free    bool // the model's runner has no grammars
+	timings map[string]time.Duration
 }
 
+// run takes the steps. It returns an error only for what is not the question's fault.
 func (k *ask) run(ctx context.Context) error {
-	card, ok, err := k.schema(ctx)
-	if err != nil || !ok {
-		return err
-	}
-	if err := k.candidate(ctx, card); err != nil {
-		return err
-	}
-	if k.answer.Written == "" {
-		k.fail("the model wrote no SQL")
-		return nil
-	}
-	approved, ok, err := k.gate(ctx)
-	if err != nil || !ok {
-		return err
-	}
-	return k.rows(ctx, approved)
-}
-
-// schema makes the schema card. ok is false when there is nothing that the asker may read.
-func (k *ask) schema(ctx context.Context) (card string, ok bool, err error) {
-	k.step = "reading the schema"
 	if k.q.Schema != "" {
-		k.tell("schema", "given")
-		return k.q.Schema, true, nil
+		return k.plain(ctx)
 	}
-	catalog, err := k.src.Catalog(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	tables := readable(catalog, k.may)
-	if len(tables) == 0 {
-		k.decline("there is no table in '" + k.src.Name() + "' that you may read")
-		return "", false, nil
-	}
-	k.tell("schema", plural(len(tables), "table"))
-	return rag.Card(tables), true, nil
-}
-
-// candidate has the model write one statement.
-func (k *ask) candidate(ctx context.Context, card string) error {
-	k.step = "having " + k.answer.Model + " write SQL"
-	messages, err := plainPrompt(card, k.q.Question, k.q.Evidence)
-	if err != nil {
+	if ok, err := k.know(ctx); err != nil || !ok {
 		return err
 	}
-	m := &llm{completer: k.agent.cfg.Completer, name: k.answer.Model}
-	resp, err := m.GenerateContent(ctx, messages, llms.WithTemperature(0), llms.WithSeed(plainSeed), llms.WithMaxTokens(plainMaxTokens),
-		llms.WithStopWords(plainStop), llms.WithMetadata(map[string]any{numCtx: k.agent.cfg.NumCtx}))
-	k.answer.ModelCalls = m.calls
-	if err != nil {
-		return err
-	}
-	k.answer.Attempts = 1
-	k.answer.Written = statement(resp.Choices[0].Content)
-	k.tell("candidate", k.answer.Written)
-	return nil
-}
-
-// statement trims what the model wrote to one statement's text, which is empty when it wrote only comments.
-func statement(text string) string {
-	text = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(text), ";"))
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
-			return text
-		}
-	}
-	return ""
-}
-
-// gate passes the statement through the gate. A refusal because it is not a read is a decline, decided by the gate's
-// parser and not by words; any other refusal is the model's mistake, so a failure.
-func (k *ask) gate(ctx context.Context) (approved sqlguard.Approved, ok bool, err error) {
-	k.step = "passing the gate"
-	if special, err := sqlguard.Classify(k.answer.Written); err != nil || special.Query == "" {
-		reason := "COPY TO LAKE and external tables are for statements that somebody sends, not for questions"
-		k.tell("gate", "refused: "+reason)
-		k.decline(reason)
-		return sqlguard.Approved{}, false, nil
-	}
-	approved, err = k.src.Approve(ctx, k.answer.Written, sqlguard.ReadOnly, k.may)
-	switch {
-	case err == nil && approved.Explain():
-		k.fail(k.answer.Model + " wrote an EXPLAIN, which gives a plan and no answer")
-		return sqlguard.Approved{}, false, nil
-	case err == nil:
-		k.answer.SQL = approved.Shown()
-		k.tell("gate", "allowed")
-		return approved, true, nil
-	case ctx.Err() != nil || !blamesStatement(err):
-		return sqlguard.Approved{}, false, err
-	}
-	reason := fault.Public(err).Msg
-	k.tell("gate", "refused: "+reason)
-	if notRead(err) {
-		k.decline(reason)
-	} else {
-		k.fail("the SQL that " + k.answer.Model + " wrote was refused: " + reason)
-	}
-	return sqlguard.Approved{}, false, nil
-}
-
-// rows runs the approved statement and puts its rows into words.
-func (k *ask) rows(ctx context.Context, approved sqlguard.Approved) error {
-	k.step = "reading rows"
-	limit := k.agent.cfg.MaxRows
-	if k.q.MaxRows > 0 {
-		limit = min(limit, k.q.MaxRows)
-	}
-	table, err := read(ctx, k.src, approved, limit, k.agent.cfg.MaxBytes)
-	if err != nil {
-		if ctx.Err() != nil || !blamesStatement(err) {
-			return err
-		}
-		k.fail("the database could not run the SQL that " + k.answer.Model + " wrote: " + fault.Public(err).Msg)
+	if k.declinedUnasked() {
 		return nil
 	}
-	k.tell("rows", plural(len(table.Rows), "row"))
-	k.answer.Outcome, k.answer.Table = Answered, table
-	k.answer.Text = presentable(describe(table), plural(len(table.Rows), "row")+", shown in the table.")
+	if done, err := k.verified(ctx); err != nil || done {
+		return err
+	}
+	if done, err := k.solve(ctx); err != nil || done {
+		return err
+	}
+	if !k.choose() {
+		k.fail(k.tried())
+		return nil
+	}
+	k.declinedAfter()
 	return nil
 }
 
-func (k *ask) decline(reason string) {
-	k.answer.Outcome, k.answer.Reason = Declined, presentable(reason, "the gate refused the statement")
-	k.answer.Text = "This was not done: " + k.answer.Reason + ". Questions only read data."
+// close puts what is known of all candidates into the answer.
+func (k *ask) close() {
+	k.answer.ModelCalls = k.model.calls
+	k.timings["model"] = k.model.took
+	k.answer.Attempts, k.answer.Candidates = len(k.tries), nil
+	for _, t := range k.tries {
+		k.answer.Candidates = append(k.answer.Candidates, t.Candidate)
+	}
+	if k.answer.Written == "" && len(k.tries) > 0 {
+		k.answer.Written = k.tries[0].Written
+	}
+}
+
+// during measures a step.
+func (k *ask) during(stage, step string) func() {
+	k.step = step
+	started := time.Now()
+	return func() { k.timings[stage] += time.Since(started) }
 }
 
 func (k *ask) fail(reason string) {

@@ -1,21 +1,36 @@
-// Package agent answers a question about a database: question → schema → candidate → gate → rows → answer.
+// Package agent answers a question about a database: question → what is known → candidates → mending → gate → rows → vote →
+// answer, or an honest no.
 //
-// The model writes SQL and nothing else. What a person reads comes from code: the sentence from the rows, a decline from
-// the gate's reason, a failure from what was tried. So no placeholder, tool call or SQL block of a model can reach a
-// person, and whether a wish to write is refused never hangs on how a model words it.
+// The model writes SQL and nothing else, and mostly under a grammar of the tables that the asker may read. What a person
+// reads comes from code: the sentence from the rows, a decline from the gate's reason or from what is known of the data, a
+// failure from what was tried. So no placeholder, tool call or SQL block of a model can reach a person. Only when most of
+// the candidates say that a question cannot be answered is their reason shown, and then without numbers.
 //
-// The asker's rights bound everything: the schema that the model sees, the statement that passes the gate, the errors.
+// The asker's rights bound everything: what the model sees of schema, values, examples and earlier turns, what the grammar
+// can write, what mending may join, the statement that passes the gate, the errors.
 //
-// An Agent has no state of its own and is safe for concurrent use. It owns no model: cmd/sluice hands it a Completer.
+// Everything on the way of one question is in one ask, on one goroutine. An Agent keeps only its rag.Profiler, which looks at
+// tables in the background until Close; it is safe for concurrent use. It owns no model: cmd/sluice hands it a Completer.
 //
-//	what comes in and goes out           ask.go
-//	the steps, outcomes, time limit      agent.go
-//	what a refusal or error makes of it  gate.go
-//	which model may be asked             model.go
-//	the prompt, word by word             prompt.go
-//	langchaingo's llms.Model over ours   llm.go
-//	which tables the model gets to see   schema.go
-//	rows into a table, the caps          rows.go
-//	the sentence, and what it never has  sentence.go
-//	scoring it on question sets          eval/
+//	what comes in and goes out              ask.go
+//	the order of the steps, time limit      agent.go
+//	what is known, what it is about         know.go        rag finds it
+//	the agent's prompt                      guided.go
+//	grammars: tables in focus, all tables   grammar.go, gbnf.go
+//	rounds, the model's calls, one try      candidates.go
+//	showing the model its error             repair.go
+//	which result wins                       vote.go
+//	when to say no, and what instead        decline.go, attributes.go
+//	earlier turns, confirmed questions      conversation.go
+//	mending without the model               mend.go, mendjoin.go, mendvalue.go
+//	places in a statement's text            sqltext.go, sqlblocks.go
+//	what a refusal or error makes of it     gate.go
+//	how strict the gate is, by the role     profile.go     the gateway asks there too
+//	which model may be asked                model.go
+//	langchaingo's llms.Model over ours      llm.go
+//	rows into a table, the caps             rows.go
+//	the sentence, and what it never has     sentence.go
+//	the plain prompt, word by word          prompt.go, plain.go
+//	leaving techniques out                  techniques.go
+//	scoring it on question sets             eval/
 package agent

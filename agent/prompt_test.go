@@ -101,11 +101,10 @@ func TestModelRefusesWhatItCannotDo(t *testing.T) {
 		messages []llms.MessageContent
 		option   llms.CallOption
 	}{
-		"tools":           {hello, llms.WithTools([]llms.Tool{{Type: "function"}})},
-		"JSON mode":       {hello, llms.WithJSONMode()},
-		"several choices": {hello, llms.WithN(2)},
-		"an image":        {[]llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.BinaryPart("image/png", nil)}}}, llms.WithTemperature(0)},
-		"a tool's turn":   {[]llms.MessageContent{llms.TextParts(llms.ChatMessageTypeTool, "x")}, llms.WithTemperature(0)},
+		"tools":         {hello, llms.WithTools([]llms.Tool{{Type: "function"}})},
+		"JSON mode":     {hello, llms.WithJSONMode()},
+		"an image":      {[]llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.BinaryPart("image/png", nil)}}}, llms.WithTemperature(0)},
+		"a tool's turn": {[]llms.MessageContent{llms.TextParts(llms.ChatMessageTypeTool, "x")}, llms.WithTemperature(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := (&llm{completer: never}).GenerateContent(t.Context(), row.messages, row.option); err == nil {

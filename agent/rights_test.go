@@ -7,6 +7,7 @@ import (
 
 	"sluice/access"
 	"sluice/fault"
+	"sluice/sqlguard"
 )
 
 func TestTheGateDeclinesWhatIsNotARead(t *testing.T) {
@@ -47,8 +48,8 @@ func TestTheGateDeclinesWhatIsNotARead(t *testing.T) {
 			}
 		})
 	}
-	if src.runs != 0 {
-		t.Errorf("%d statements were executed", src.runs)
+	if ran := src.beside(t); len(ran) != 0 {
+		t.Errorf("executed: %q", ran)
 	}
 }
 
@@ -78,8 +79,8 @@ func TestReadsThatEscapeAreNotExecuted(t *testing.T) {
 			}
 		})
 	}
-	if src.runs != 0 {
-		t.Errorf("%d statements were executed", src.runs)
+	if ran := src.beside(t); len(ran) != 0 {
+		t.Errorf("executed: %q", ran)
 	}
 }
 
@@ -159,12 +160,13 @@ func TestRightsAndModels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(a.Close)
 			row.ask.Who = admin()
 			if row.who != nil {
 				row.who(&row.ask.Who)
 			}
 			if row.ask.Question == "" {
-				row.ask.Question = "How many?"
+				row.ask.Question = "How many orders?"
 			}
 			_, err = a.Ask(t.Context(), src, row.ask)
 			if asked != row.model || (err != nil) != (row.model == "") || err != nil && fault.CodeOf(err) != row.code {
@@ -181,5 +183,40 @@ func TestNothingToReadIsADecline(t *testing.T) {
 	ans, err := a.Ask(t.Context(), shop(t), Ask{Who: who, Question: "How many?"})
 	if err != nil || ans.Outcome != Declined || ans.ModelCalls != 0 {
 		t.Errorf("got %+v, %v", ans, err)
+	}
+}
+
+// TestTheAskersRoleChoosesTheProfile: what a model writes for a restricted asker passes the stricter gate.
+func TestTheAskersRoleChoosesTheProfile(t *testing.T) {
+	src := shop(t)
+	restricted := admin()
+	restricted.Role = access.Restricted
+	narrow := restricted
+	narrow.Tables = []string{"shop.orders"}
+	for sql, row := range map[string]struct {
+		reader, restricted, narrow Outcome
+		says                       string // to the restricted asker
+	}{
+		"SELECT COUNT(*) AS n FROM orders":                         {Answered, Answered, Answered, ""},
+		"SELECT COUNT(*) AS n FROM customers":                      {Answered, Answered, Failed, ""},
+		"SELECT COUNT(*) AS n FROM orders WHERE now() IS NOT NULL": {Answered, Failed, Failed, "restricted reader"},
+		"SELECT current_timestamp AS n":                            {Answered, Failed, Failed, "restricted reader"},
+		"EXPLAIN SELECT * FROM orders":                             {Failed, Failed, Failed, "plans"},
+		"SELECT CURRENT_DATE AS n":                                 {Answered, Answered, Answered, ""},
+		"DELETE FROM orders":                                       {Declined, Declined, Declined, ""},
+	} {
+		for who, c := range map[string]struct {
+			p    access.Principal
+			want Outcome
+			says string
+		}{"a reader": {admin(), row.reader, ""}, "restricted": {restricted, row.restricted, row.says}, "restricted to a table": {narrow, row.narrow, ""}} {
+			ans := askShop(t, src, sql, Ask{Who: c.p})
+			if ans.Outcome != c.want || !strings.Contains(ans.Reason, c.says) || (ans.SQL != "") != (c.want == Answered) {
+				t.Errorf("%s, %s: %+v", sql, who, ans)
+			}
+		}
+	}
+	if p := ProfileOf(access.Principal{}); p != sqlguard.NoProfile {
+		t.Errorf("nobody has the profile %v", p)
 	}
 }

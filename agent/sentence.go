@@ -16,6 +16,49 @@ const (
 	factRunes   = 120
 )
 
+// sentence puts a result into words that a person may read: the rows, or how many there are when something in them looks
+// like what no answer may hold.
+func sentence(t *Table) string {
+	count := plural(len(t.Rows), "row") + ", shown in the table."
+	return presentable(described(t, describe(t), count), count)
+}
+
+// described gives the text when each number in it is one of the result, and what stands in for it otherwise: an answer
+// never has a number that nobody read.
+func described(t *Table, text, instead string) string {
+	for _, n := range numbers.FindAllString(text, -1) {
+		if !known(t, n) {
+			return instead
+		}
+	}
+	return text
+}
+
+// numbers are runs of digits, with the point inside of them.
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// known says whether a number stands in the result: in a cell, in a column's name, or as a count of rows or columns.
+func known(t *Table, n string) bool {
+	for _, c := range []int{len(t.Rows), factRows, len(t.Columns) - factColumns} {
+		if n == strconv.Itoa(c) {
+			return true
+		}
+	}
+	for _, c := range t.Columns {
+		if strings.Contains(c.Name, n) {
+			return true
+		}
+	}
+	for _, r := range t.Rows[:min(len(t.Rows), factRows)] {
+		for _, v := range r {
+			if strings.Contains(string(v), n) || strings.Contains(cell(v), n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // describe puts a result into words. Every number in it is a cell's, or counted here.
 func describe(t *Table) string {
 	n := len(t.Rows)

@@ -24,5 +24,4 @@
 //	words, endings, names taken apart            words.go, names.go, english.go
 //	what a table looks like to the model         card.go
 //	names as the model must write them           identifier.go
-//	the card of the plain prompt                 plaincard.go
 package rag

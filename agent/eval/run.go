@@ -18,7 +18,8 @@ type Config struct {
 	Dir       string   // the question set
 	Tags      []string // only questions that have all of them
 	Model     string
-	Plain     bool // the prompt of testdata/nl2sql/plain_prompt.txt: schema.sql as it is in place of the schema card
+	Plain     bool             // the prompt of testdata/nl2sql/plain_prompt.txt: schema.sql as it is in place of the schema card
+	Without   agent.Techniques // what the agent does without
 	Completer agent.Completer
 	Out       io.Writer     // one line of JSON for each question; nil none
 	Progress  io.Writer     // one line of text for each question; nil none
@@ -50,15 +51,16 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Minute
 	}
-	who, err := agent.New(agent.Config{Completer: cfg.Completer, Model: cfg.Model, Timeout: cfg.Timeout})
-	if err != nil {
-		return Report{}, fault.Wrap(err, fault.Invalid, "eval.Run", "%s", err)
-	}
 	judge, err := NewJudge(cfg.Dir, cfg.WorkDir)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, judge.Close()) }()
+	who, err := agent.New(agent.Config{Completer: cfg.Completer, Model: cfg.Model, Timeout: cfg.Timeout, Without: cfg.Without})
+	if err != nil {
+		return Report{}, fault.Wrap(err, fault.Invalid, "eval.Run", "%s", err)
+	}
+	defer who.Close()
 	for _, q := range questions {
 		line, err := ask(ctx, cfg, who, judge, q)
 		if err != nil {

@@ -21,12 +21,13 @@ type script struct {
 	write func(question string) (string, error)
 }
 
-func (s *script) Complete(_ context.Context, c agent.Completion) (string, error) {
+func (s *script) Complete(_ context.Context, c agent.Completion) ([]string, error) {
 	s.seen = append(s.seen, c)
 	user := c.Messages[1].Content
 	question := user[strings.LastIndex(user, "-- Question: ")+len("-- Question: "):]
 	question, _, _ = strings.Cut(question, "\n")
-	return s.write(question)
+	text, err := s.write(question)
+	return []string{text}, err
 }
 
 func run(t *testing.T, cfg Config, write func(string) (string, error)) (Report, []Line, *script, string, error) {
@@ -113,7 +114,7 @@ func TestRunWithTheAgentsOwnCard(t *testing.T) {
 		}
 	}
 	card := model.seen[0].Messages[1].Content
-	for _, part := range []string{"CREATE TABLE order_items (", "PRIMARY KEY (order_id, line_no)", "REFERENCES customers(customer_id)", "COMMENT ON COLUMN customers.tier IS 'loyalty tier"} {
+	for _, part := range []string{"CREATE TABLE order_items (", "PRIMARY KEY (order_id, line_no)", "REFERENCES customers(customer_id)", "tier TEXT -- loyalty tier"} {
 		if !strings.Contains(card, part) {
 			t.Errorf("the card lacks %q:\n%s", part, card)
 		}
