@@ -75,7 +75,7 @@ test-long: build
 e2e: build
 	@dev/setup.sh clients
 	@dev/models.sh qwen2.5-coder:0.5b smollm2:135m all-minilm >/dev/null
-	$(TESTENV) go test -count=1 -timeout 30m ./internal/e2e -run '$(RUN)' -v
+	@. dev/_lib.sh; . dev/_postgres.sh; test_postgres; $(TESTENV) go test -count=1 -timeout 30m ./internal/e2e -run '$(RUN)' -v
 
 # Random requests against every route of the API, by a program of its own (schemathesis), as a reader and as a stranger: 3 minutes.
 test-api: build

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -30,7 +31,7 @@ type answer struct {
 	Columns   []database.Column   `json:"columns,omitempty"`
 	Rows      [][]json.RawMessage `json:"rows,omitempty"`
 	Truncated bool                `json:"truncated,omitempty"`
-	Verified  bool                `json:"verified"` // whether a person confirmed this question's SQL: nobody can in this version
+	Verified  bool                `json:"verified"` // whether a person confirmed this question's SQL
 	Attempts  int                 `json:"attempts"`
 	Model     string              `json:"model"`
 	AskID     string              `json:"ask_id"`
@@ -40,8 +41,9 @@ func (s *server) ask(c *gin.Context) {
 	const op = "gateway.ask"
 	var req askRequest
 	err := decodeStrict(c, &req)
-	if err == nil && present(req.Conversation) {
-		err = &fault.Error{Code: fault.Unimplemented, Op: op, Msg: "conversations are not part of this version of Sluice", Hint: "ask each question whole"}
+	var earlier []agent.Turn
+	if err == nil {
+		earlier, err = conversation(req.Conversation)
 	}
 	if err == nil && s.cfg.Agent == nil {
 		err = fault.New(fault.Unimplemented, op, "this server answers no questions: it has no agent")
@@ -57,7 +59,7 @@ func (s *server) ask(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	q := agent.Ask{Who: principal(c), Question: req.Question, Evidence: req.Evidence, Model: req.Model, MaxRows: req.MaxRows}
+	q := agent.Ask{Who: principal(c), Question: req.Question, Evidence: req.Evidence, Model: req.Model, MaxRows: req.MaxRows, Earlier: earlier}
 	if !req.Stream && !strings.Contains(c.Request.Header.Get("Accept"), "text/event-stream") {
 		a, err := s.askAudited(c, src, q)
 		if err != nil {
@@ -97,10 +99,40 @@ func (s *server) ask(c *gin.Context) {
 	}
 }
 
+// conversation reads the earlier turns of a conversation, the oldest first: [{"question": …, "sql": …}], the SQL as an answer
+// gave it. Nothing is stored here, so there is no conversation to name by an id.
+func conversation(raw json.RawMessage) ([]agent.Turn, error) {
+	if !present(raw) {
+		return nil, nil
+	}
+	var turns []struct {
+		Question string `json:"question"`
+		SQL      string `json:"sql"`
+	}
+	hint := `send the turns: [{"question": "…", "sql": "…"}]`
+	if raw[0] != '[' {
+		return nil, &fault.Error{Code: fault.Unimplemented, Op: "gateway.ask", Msg: "conversations are not stored", Hint: hint}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&turns); err != nil {
+		return nil, &fault.Error{Code: fault.Invalid, Op: "gateway.ask", Msg: "conversation is not a list of turns", Hint: hint, Err: err}
+	}
+	out := make([]agent.Turn, len(turns))
+	for i, t := range turns {
+		out[i] = agent.Turn{Question: t.Question, SQL: t.SQL}
+	}
+	return out, nil
+}
+
 func wireAnswer(a agent.Answer) answer {
-	out := answer{Outcome: a.Outcome, Answer: a.Text, Reason: a.Reason, SQL: a.SQL, Attempts: a.Attempts, Model: a.Model, AskID: a.ID}
+	out := answer{Outcome: a.Outcome, Answer: a.Text, Reason: a.Reason, SQL: a.SQL, Verified: a.Verified, Attempts: a.Attempts, Model: a.Model, AskID: a.ID}
 	if a.Table != nil {
 		out.Columns, out.Rows, out.Truncated = a.Table.Columns, a.Table.Rows, a.Table.Truncated
 	}
 	return out
 }
+
+// Unrecorded is the door through which the agent looks at tables, for nobody in particular and after the request too: what it
+// runs there is generated, and no statement of the ask.
+func (a auditedSource) Unrecorded() agent.Source { return a.Source }

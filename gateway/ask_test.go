@@ -19,16 +19,16 @@ type scripted struct {
 	seen    []agent.Completion
 }
 
-func (s *scripted) Complete(_ context.Context, c agent.Completion) (string, error) {
+func (s *scripted) Complete(_ context.Context, c agent.Completion) ([]string, error) {
 	s.seen = append(s.seen, c)
 	if s.err != nil {
-		return "", s.err
+		return nil, s.err
 	}
 	a := s.answers[0]
 	if len(s.answers) > 1 {
 		s.answers = s.answers[1:]
 	}
-	return a, nil
+	return []string{a}, nil
 }
 
 func withAgent(t *testing.T, model *scripted) *fixture {
@@ -72,13 +72,24 @@ func TestAsk(t *testing.T) {
 		t.Errorf("items: %v", n)
 	}
 
-	model.answers = []string{"SELECT * FROM payroll_secret"}
+	model.answers, model.seen = []string{"SELECT * FROM payroll_secret"}, nil
 	a = data[map[string]any](t, f.ask(narrowKey, map[string]any{"model": "encoder"}))
 	if a["outcome"] == "answered" || strings.Contains(fmt.Sprint(a), "xyzzy") {
 		t.Errorf("a hidden table: %v", a)
 	}
-	if prompt := fmt.Sprint(model.seen[len(model.seen)-1].Messages); strings.Contains(prompt, "secret") || !strings.Contains(prompt, "item") {
+	if prompt := fmt.Sprint(model.seen[0].Messages); strings.Contains(prompt, "secret") || !strings.Contains(prompt, "item") {
 		t.Errorf("the model sees what the asker may not: %s", prompt)
+	}
+}
+
+func TestAskGoesOnWithAConversation(t *testing.T) {
+	model := &scripted{answers: []string{"SELECT count(*) AS n FROM item"}}
+	f := withAgent(t, model)
+	earlier := []any{map[string]any{"question": "Which items are there?", "sql": "SELECT name FROM item"}, map[string]any{"question": "And the secret?", "sql": "SELECT * FROM payroll_secret"}}
+	a := data[map[string]any](t, f.ask(narrowKey, map[string]any{"conversation": earlier, "model": "encoder"}))
+	prompt := fmt.Sprint(model.seen[0].Messages)
+	if a["outcome"] != "answered" || !strings.Contains(prompt, "Which items are there?") || strings.Contains(prompt, "secret") {
+		t.Errorf("%v\n%s", a, prompt)
 	}
 }
 
@@ -95,7 +106,8 @@ func TestAskRefusals(t *testing.T) {
 		"a missing database":    {readOnlyKey, map[string]any{"database": "no-such"}, 404, "not_found"},
 		"a missing model":       {readOnlyKey, map[string]any{"model": "no-such"}, 404, "not_found"},
 		"a model not allowed":   {narrowKey, map[string]any{"model": "tiny"}, 404, "not_found"},
-		"a conversation":        {readOnlyKey, map[string]any{"conversation": "c1"}, 501, "unimplemented"},
+		"a conversation's id":   {readOnlyKey, map[string]any{"conversation": "c1"}, 501, "unimplemented"},
+		"a turn with an answer": {readOnlyKey, map[string]any{"conversation": []any{map[string]any{"question": "q", "answer": "42"}}}, 400, "invalid"},
 		"a mistyped key":        {readOnlyKey, map[string]any{"questoin": "x"}, 400, "invalid"},
 		"a schema of one's own": {readOnlyKey, map[string]any{"schema": "CREATE TABLE payroll_secret (k)"}, 400, "invalid"},
 	} {

@@ -29,8 +29,8 @@ func (s *server) source(c *gin.Context, name string) (*database.Source, error) {
 }
 
 // mayRead is the test for the relations of a database that the gate asks.
-func mayRead(c *gin.Context, database string) func(sqlguard.Relation) bool {
-	may := access.MayRead(principal(c), database)
+func mayRead(c *gin.Context, src *database.Source) func(sqlguard.Relation) bool {
+	may := access.MayRead(principal(c), src.Name(), src.DefaultSchema())
 	return func(r sqlguard.Relation) bool { return may(r.Schema, r.Name) }
 }
 
@@ -41,14 +41,16 @@ func (s *server) readableNames(c *gin.Context) []string {
 }
 
 type databaseInfo struct {
-	Name string           `json:"name"`
-	Kind sqlguard.Dialect `json:"kind"`
+	Name     string           `json:"name"`
+	Kind     sqlguard.Dialect `json:"kind"`
+	Writable bool             `json:"writable,omitempty"` // by the caller
 }
 
 func (s *server) databases(c *gin.Context, _ int) ([]databaseInfo, error) {
 	var all []databaseInfo
 	for _, name := range s.readableNames(c) {
-		all = append(all, databaseInfo{Name: name, Kind: s.cfg.Sources[name].Dialect()})
+		src := s.cfg.Sources[name]
+		all = append(all, databaseInfo{Name: name, Kind: src.Dialect(), Writable: src.Writable() && access.MayWrite(principal(c), name) == nil})
 	}
 	return all, nil
 }
@@ -100,7 +102,7 @@ func (s *server) readable(c *gin.Context, name string, keep func(sqlguard.Table,
 	if err != nil {
 		return nil, err
 	}
-	may := mayRead(c, name)
+	may := mayRead(c, src)
 	var all []tableInfo
 	for _, t := range catalog.Tables {
 		if !may(t.Relation) {

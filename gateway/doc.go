@@ -47,6 +47,7 @@
 //
 //	databases, schemas                          databases.go
 //	/v1/query/execute                           query.go, result.go (JSON), render.go (CSV, NDJSON, Arrow)
+//	changes of rows and tables                  write.go
 //	what runs now, cancelling it                queries.go
 //	/v1/database/ask and its events             ask.go
 //	COPY, external tables, runs, connections    lake.go

@@ -153,13 +153,13 @@ type (
 	}
 )
 
-// executed is what /v1/query/execute may answer with: rows, or what became of a statement on the lake.
+// executed is what /v1/query/execute may answer with: rows, what a write changed, or what became of a statement on the lake.
 func executed() *jsonschema.Schema {
 	var b schemaBook
 	named := func(field string) *jsonschema.Schema {
 		return objectOf(map[string]*jsonschema.Schema{field: text()}, field)
 	}
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(table{}), b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{}), named("created"), named("dropped")}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(table{}), b.inferred(written{}), b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{}), named("created"), named("dropped")}}
 }
 
 // copied is what /v1/lake/copy may answer with.

@@ -24,6 +24,7 @@ const (
 	askKind      = "ask"      // a read that a model wrote, as part of an ask
 	copyKind     = "copy"     // COPY … TO LAKE, and what it would do
 	externalKind = "external" // CREATE and DROP EXTERNAL TABLE
+	writeKind    = "write"    // a change of rows or tables of a database
 )
 
 // statement is one that runs now. Only rows changes while it does.

@@ -71,7 +71,7 @@ func (q *queryRequest) rows(most int) int {
 	return *q.MaxRows
 }
 
-// execute takes one statement: a query, COPY … TO LAKE, or CREATE or DROP EXTERNAL TABLE.
+// execute takes one statement: a query, a write, COPY … TO LAKE, or CREATE or DROP EXTERNAL TABLE.
 func (s *server) execute(c *gin.Context) {
 	var req queryRequest
 	err := decodeStrict(c, &req)
@@ -93,6 +93,10 @@ func (s *server) execute(c *gin.Context) {
 	}
 	if stmt.Query == "" {
 		s.onLake(c, src, stmt, req.SQL)
+		return
+	}
+	if sqlguard.Writes(stmt.Query) {
+		s.write(c, src, stmt.Query, &req)
 		return
 	}
 	s.query(c, src, stmt.Query, &req)
@@ -129,7 +133,7 @@ func (s *server) query(c *gin.Context, src *database.Source, sql string, req *qu
 }
 
 func (s *server) read(ctx context.Context, cancel context.CancelCauseFunc, c *gin.Context, src *database.Source, sql string, req *queryRequest) {
-	approved, err := src.Approve(ctx, sql, agent.ProfileOf(principal(c)), mayRead(c, src.Name()))
+	approved, err := src.Approve(ctx, sql, agent.ProfileOf(principal(c)), mayRead(c, src))
 	if err != nil {
 		s.fail(c, ended(ctx, err))
 		return

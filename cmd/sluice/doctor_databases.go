@@ -50,6 +50,9 @@ func (d *doctor) postgres(ctx context.Context, name string) {
 	if r.Tables == 0 {
 		d.warn(fmt.Sprintf("databases.%s: the role %s may read no table in %s", name, role.Name, strings.Join(r.Schemas, ", ")), roleHint(name))
 	}
+	if d.cfg.Databases[name].Writable {
+		role.Writes, role.Creates = nil, nil // which it is there for
+	}
 	for _, more := range more(role) {
 		d.warn(fmt.Sprintf("databases.%s: the role %s %s", name, role.Name, more), roleHint(name))
 	}

@@ -19,7 +19,7 @@ func evalCmd() *cobra.Command {
 }
 
 func evalNL2SQLCmd() *cobra.Command {
-	var tags []string
+	var tags, without []string
 	var model, engine, out, verdicts string
 	var plain bool
 	cmd := &cobra.Command{
@@ -33,13 +33,17 @@ func evalNL2SQLCmd() *cobra.Command {
 			if engine != "duckdb" {
 				return usageError{fmt.Errorf("--engine %q: only duckdb is there in this version", engine)}
 			}
+			left, err := agent.Without(without...)
+			if err != nil {
+				return usageError{fmt.Errorf("--without: %w", err)}
+			}
 			c := newClient()
 			if model == "" {
 				if model, err = c.onlyModel(cmd.Context()); err != nil {
 					return err
 				}
 			}
-			cfg := eval.Config{Dir: args[0], Tags: tags, Model: model, Plain: plain, Completer: c, Progress: cmd.ErrOrStderr()}
+			cfg := eval.Config{Dir: args[0], Tags: tags, Model: model, Plain: plain, Without: left, Completer: c, Progress: cmd.ErrOrStderr()}
 			if out != "" {
 				var f *os.File
 				if f, err = os.Create(out); err != nil {
@@ -72,6 +76,7 @@ func evalNL2SQLCmd() *cobra.Command {
 	cmd.Flags().StringVar(&model, "model", "", "model; may be left out when only one is installed")
 	cmd.Flags().StringVar(&engine, "engine", "duckdb", "where the statements run")
 	cmd.Flags().BoolVar(&plain, "plain", false, "the plain prompt: schema.sql as it is, one greedy call")
+	cmd.Flags().StringArrayVar(&without, "without", nil, "leave a technique of the agent out: focus, values, grammar, candidates, mend, repair, vote, decline; repeatable")
 	cmd.Flags().StringVar(&out, "out", "", "file for one JSON line per question")
 	cmd.Flags().StringVar(&verdicts, "verdicts", "", "file for the verdict of each question")
 	return cmd
@@ -79,21 +84,40 @@ func evalNL2SQLCmd() *cobra.Command {
 
 // Complete makes the client an agent.Completer: the model runs on the server. A conversation that ends with the
 // assistant's turn is gone on with, which is how the start of the answer is given.
-func (c *client) Complete(ctx context.Context, q agent.Completion) (string, error) {
+func (c *client) Complete(ctx context.Context, q agent.Completion) ([]string, error) {
 	messages := make([]api.Message, 0, len(q.Messages))
 	for _, m := range q.Messages {
 		messages = append(messages, api.Message{Role: m.Role, Content: m.Content})
 	}
-	truncate := false
-	request := map[string]any{
-		"model": q.Model, "messages": messages, "stream": false, "truncate": truncate,
-		"options": map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx, "stop": q.Stop},
+	options := map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx, "stop": q.Stop}
+	if q.Grammar != "" {
+		options["grammar"] = q.Grammar
 	}
-	var got api.ChatResponse
+	if q.Expect {
+		options["draft"] = "expect"
+	}
+	request := map[string]any{"model": q.Model, "messages": messages, "stream": false, "truncate": false, "options": options}
+	if q.N > 1 {
+		request["n"] = q.N
+	}
+	var got struct {
+		Message api.Message `json:"message"`
+		Choices []struct {
+			Content string `json:"content"`
+		} `json:"choices"`
+	}
 	if err := c.call(ctx, "POST", "/api/chat", request, &got); err != nil {
-		return "", err
+		return nil, err
 	}
-	return got.Message.Content, nil
+	out := []string{got.Message.Content}
+	for i, choice := range got.Choices {
+		if i == 0 {
+			out[0] = choice.Content
+			continue
+		}
+		out = append(out, choice.Content)
+	}
+	return out, nil
 }
 
 // onlyModel gives the name of the one installed model.

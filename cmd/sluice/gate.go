@@ -35,7 +35,7 @@ type verdict struct {
 }
 
 var profiles = map[string]sqlguard.Profile{
-	"": sqlguard.ReadOnly, "read_only": sqlguard.ReadOnly, "copy_source": sqlguard.CopySource, "restricted_read": sqlguard.RestrictedRead,
+	"": sqlguard.ReadOnly, "read_only": sqlguard.ReadOnly, "copy_source": sqlguard.CopySource, "restricted_read": sqlguard.RestrictedRead, "write": sqlguard.Write,
 }
 
 func gateCmd() *cobra.Command {
@@ -45,7 +45,7 @@ func gateCmd() *cobra.Command {
 		Use:   "gate --jsonl [--schema FILE.sql]",
 		Short: "Decide on statements offline: JSON lines in, verdicts out",
 		Long: `Reads lines {"id","sql","dialect","profile","grants"?} and writes lines {"id","verdict","why","position"?,"sql"?}.` + "\n" +
-			"Dialects are postgres, duckdb and both, which allows what both gates allow. Profiles are read_only, restricted_read and copy_source. A line of another is an error.\n" +
+			"Dialects are postgres, duckdb and both, which allows what both gates allow. Profiles are read_only, restricted_read, copy_source and write. A line of another is an error.\n" +
 			"Without grants every relation of the schema may be read; a list is exact. The schema's public is main for DuckDB.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -112,7 +112,7 @@ func TestGateOfBothDialects(t *testing.T) {
 	if got, err := gate(t, line("postgres", "SELECT total FROM orders", "")); err != nil || got[0].Verdict != "deny" {
 		t.Errorf("without a schema: %+v, %v", got, err)
 	}
-	for name, bad := range map[string]string{"a dialect": `{"id":"x","sql":"SELECT 1","dialect":"mysql"}`, "a profile": `{"id":"x","sql":"SELECT 1","dialect":"duckdb","profile":"write"}`, "no JSON": "SELECT 1"} {
+	for name, bad := range map[string]string{"a dialect": `{"id":"x","sql":"SELECT 1","dialect":"mysql"}`, "a profile": `{"id":"x","sql":"SELECT 1","dialect":"duckdb","profile":"writes"}`, "no JSON": "SELECT 1"} {
 		if got, err := gate(t, line("duckdb", "SELECT 1", "")+bad); err == nil || len(got) != 1 || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%s that is not there: %+v, %v", name, got, err)
 		}

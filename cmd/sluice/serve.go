@@ -76,6 +76,7 @@ type server struct {
 	lake      *lakecopy.Service
 	databases map[string]*database.Source
 	reach     *reach // of the databases
+	asker     *agent.Agent
 	catalogue catalogue
 	sources   *sources // of models
 	installed *models.Store
@@ -140,11 +141,13 @@ func (s *server) start(ctx context.Context) (err error) {
 	completer := &completer{models: s.installed, scheduler: s.scheduler}
 	asker, err := agent.New(agent.Config{
 		Completer: completer, Model: cfg.Agent.Model, Approved: cfg.Agent.ApprovedModels, MaxRows: cfg.Agent.MaxRows,
-		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store),
+		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store), Candidates: cfg.Agent.Candidates,
+		HideValues: func(string) bool { return !cfg.Agent.ShowValues },
 	})
 	if err != nil {
 		return err
 	}
+	s.asker = asker
 	s.handler, err = gateway.New(gateway.Config{
 		Version: version, Models: s.installed, Scheduler: s.scheduler, Sources: s.databases,
 		Agent:    &defaultModel{asker: asker, cfg: cfg, installed: s.installed, catalogue: &s.catalogue, memory: s.memory},
@@ -266,6 +269,9 @@ func (s *server) close() {
 		if err := s.lake.Close(); err != nil {
 			s.log.Warn("closing the lake", "error", err)
 		}
+	}
+	if s.asker != nil {
+		s.asker.Close() // it may be looking at the databases
 	}
 	for name, src := range s.databases {
 		if err := src.Close(); err != nil {

@@ -65,7 +65,7 @@ func (s *server) makeFile(ctx context.Context, name string, db config.Database) 
 func sourceConfig(cfg *config.Config, name string, roots []string) database.Config {
 	db := cfg.Databases[name]
 	return database.Config{
-		Name: name, Kind: db.Kind, SessionTimezone: db.SessionTimezone, StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
+		Name: name, Kind: db.Kind, Writable: db.Writable, SessionTimezone: db.SessionTimezone, StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
 		Path: db.Path, LakeRoots: roots,
 		TempDir: filepath.Join(cfg.Home, "tmp"), // not the system's, which is often memory
 		URL:     db.URL, Schemas: db.Schemas,

@@ -103,6 +103,7 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 		RunID     string              `json:"run_id"`
 		Created   string              `json:"created"`
 		Dropped   string              `json:"dropped"`
+		Command   string              `json:"command"` // of a write
 	}
 	if err := json.Unmarshal(got.Data, &result); err != nil {
 		return err
@@ -118,6 +119,8 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 		}
 		_, err := fmt.Fprintln(out, what+" external table "+name)
 		return err
+	case result.Command != "" && len(result.Columns) == 0:
+		return printWritten(out, result.Command, result.RowCount)
 	case len(result.Columns) == 0: // the plan of EXPLAIN COPY
 		return printJSON(cmd, got.Data)
 	}
@@ -140,6 +143,17 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 		}
 	}
 	return nil
+}
+
+// printWritten tells what a write did: of a change of tables there are no rows.
+func printWritten(out io.Writer, command string, rows int64) error {
+	switch command {
+	case "INSERT", "UPDATE", "DELETE", "TRUNCATE":
+		_, err := fmt.Fprintf(out, "%s: %d row(s)\n", command, rows)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s: done\n", command)
+	return err
 }
 
 func printRows(out io.Writer, columns []column, rows [][]json.RawMessage) error {

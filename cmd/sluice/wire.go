@@ -49,10 +49,10 @@ func (c *completer) model(name string) (*models.Model, error) {
 	return m, err
 }
 
-func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, error) {
+func (c *completer) Complete(ctx context.Context, q agent.Completion) ([]string, error) {
 	m, err := c.model(q.Model)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	messages := make([]api.Message, 0, len(q.Messages))
 	for _, msg := range q.Messages {
@@ -60,7 +60,7 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	}
 	prompt, err := m.Prompt(models.Conversation{Messages: messages})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	request := map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx}
 	if q.MaxTokens <= 0 {
@@ -68,25 +68,35 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) (string, e
 	}
 	opts, _, err := m.Options(request)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	// Besides the Modelfile's own, without which many a model would write the next turn too.
 	opts.Stop = append(slices.Clone(opts.Stop), q.Stop...)
 	lease, err := c.scheduler.Lease(ctx, scheduler.Want{Model: m, Options: opts})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer lease.Release()
-	var text strings.Builder
 	// A schema that does not fit is refused, not truncated: cut, it would be a question about other tables.
-	what := scheduler.Completion{Prompt: prompt.Text, Owner: agentOwner, Options: opts}
+	what := scheduler.Completion{Prompt: prompt.Text, Owner: agentOwner, Options: opts, Grammar: q.Grammar, N: q.N}
+	if q.Expect {
+		what.Draft = runner.DraftExpect
+	}
 	if lease.Report().Chats { // elsewhere, where prompts are rendered
 		request["stop"] = opts.Stop
 		what.Chat = &runner.Chat{Messages: messages, Options: request}
 	}
+	texts := make([]strings.Builder, max(1, q.N))
 	err = lease.Generate(ctx, what, func(ch runner.Chunk) error {
-		text.WriteString(ch.Text)
+		if ch.Index < 0 || ch.Index >= len(texts) {
+			return fault.Bug("cmd: a runner gave answer %d of %d", ch.Index, len(texts))
+		}
+		texts[ch.Index].WriteString(ch.Text)
 		return nil
 	})
-	return text.String(), err
+	out := make([]string, len(texts))
+	for i := range texts {
+		out[i] = texts[i].String()
+	}
+	return out, err
 }

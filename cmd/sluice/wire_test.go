@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ollama/ollama/fs/ggml"
@@ -20,7 +21,7 @@ import (
 	"sluice/scheduler"
 )
 
-// recordingRunner keeps the request that it gets.
+// recordingRunner keeps the request that it gets, and gives as many answers as are asked for, piece by piece.
 type recordingRunner struct {
 	scheduler.Runner
 	got  runner.GenerateRequest
@@ -33,7 +34,14 @@ func (r *recordingRunner) Load(_ context.Context, req runner.LoadRequest, _ func
 
 func (r *recordingRunner) Generate(_ context.Context, req runner.GenerateRequest, emit func(runner.Chunk) error) error {
 	r.got = req
-	return emit(runner.Chunk{Text: "SELECT 1", Done: true})
+	for i := range max(1, req.N) {
+		for _, text := range []string{"SELECT ", strconv.Itoa(i + 1)} {
+			if err := emit(runner.Chunk{Index: i, Text: text}); err != nil {
+				return err
+			}
+		}
+	}
+	return emit(runner.Chunk{Done: true})
 }
 func (r *recordingRunner) Done() <-chan struct{}      { return r.done }
 func (r *recordingRunner) Err() error                 { return nil }
@@ -84,12 +92,19 @@ func TestTheCompleterKeepsTheModelsOwnStops(t *testing.T) {
 	}()
 	c := &completer{models: installed, scheduler: sched}
 	for max, want := range map[int]int{0: 100, 7: 7} {
-		text, err := c.Complete(t.Context(), agent.Completion{Model: "tiny", Messages: []agent.Message{{Role: "user", Content: "x"}}, Seed: 5, MaxTokens: max, Stop: []string{";"}})
-		if err != nil || text != "SELECT 1" {
-			t.Fatalf("%q, %v", text, err)
+		texts, err := c.Complete(t.Context(), agent.Completion{Model: "tiny", Messages: []agent.Message{{Role: "user", Content: "x"}}, Seed: 5, MaxTokens: max, Stop: []string{";"}})
+		if err != nil || !slices.Equal(texts, []string{"SELECT 1"}) {
+			t.Fatalf("%q, %v", texts, err)
 		}
 		if !slices.Equal(r.got.Stop, []string{"<|own|>", ";"}) || r.got.NumPredict != want || r.got.Truncate || r.got.Sampling.Seed != 5 || r.got.Sampling.Temperature != 0 || r.got.Owner != "agent" {
 			t.Errorf("with %d tokens at most: %+v", max, r.got)
 		}
+	}
+	texts, err := c.Complete(t.Context(), agent.Completion{Model: "tiny", Messages: []agent.Message{{Role: "user", Content: "x"}}, Temperature: 0.5, Grammar: `root ::= "a"`, N: 3, Expect: true})
+	if err != nil || !slices.Equal(texts, []string{"SELECT 1", "SELECT 2", "SELECT 3"}) {
+		t.Fatalf("%q, %v", texts, err)
+	}
+	if r.got.Grammar != `root ::= "a"` || r.got.N != 3 || r.got.Draft != runner.DraftExpect {
+		t.Errorf("several under a grammar: %+v", r.got)
 	}
 }
