@@ -34,6 +34,10 @@ type Config struct {
 	CardTokens int        // how long the card of a whole schema may be in a prompt; default 3000
 	Without    Techniques // what is left out; the zero value leaves out nothing
 
+	// Grammar binds the model to the grammar of the granted schema. It is off by default: on 14 questions, a model of 0.5B gave
+	// 3 right answers under it, and 8 when it wrote freely and was mended afterwards. The gate guards either way.
+	Grammar bool
+
 	// Profiler knows the databases. nil has the Agent make one, which Close ends; then HideValues says of which databases no
 	// value may be shown to a model.
 	Profiler   *rag.Profiler
@@ -66,6 +70,9 @@ func (c Config) withDefaults() Config {
 		if *d.at == 0 {
 			*d.at = d.def
 		}
+	}
+	if !c.Grammar {
+		c.Without.Grammar = true
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -105,6 +105,7 @@ func newAgent(t *testing.T, cfg Config) *Agent {
 	if cfg.Model == "" {
 		cfg.Model = "coder"
 	}
+	cfg.Grammar = true // TestWithoutBeingAskedForThereIsNoGrammar has the other way
 	a, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

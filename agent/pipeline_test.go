@@ -321,3 +321,24 @@ type recordingSource struct {
 }
 
 func (r recordingSource) Unrecorded() Source { return r.behind }
+
+// TestWithoutBeingAskedForThereIsNoGrammar: small models answer better without.
+func TestWithoutBeingAskedForThereIsNoGrammar(t *testing.T) {
+	for grammar, want := range map[bool]bool{true: true, false: false} {
+		bound := false
+		a, err := New(Config{Model: "coder", Grammar: grammar, Completer: completer(func(c Completion) (string, error) {
+			bound = bound || c.Grammar != ""
+			return "SELECT count(*) FROM orders", nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Close)
+		if _, err := a.Ask(t.Context(), shopdesk(t), Ask{Who: admin(), Question: "How many orders are there?"}); err != nil {
+			t.Fatal(err)
+		}
+		if bound != want {
+			t.Errorf("Grammar %v: bound to one is %v", grammar, bound)
+		}
+	}
+}

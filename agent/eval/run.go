@@ -20,6 +20,7 @@ type Config struct {
 	Model     string
 	Plain     bool             // the prompt of testdata/nl2sql/plain_prompt.txt: schema.sql as it is in place of the schema card
 	Without   agent.Techniques // what the agent does without
+	Grammar   bool             // bind the model to the grammar of the schema, which the agent that serves does not
 	Completer agent.Completer
 	Out       io.Writer     // one line of JSON for each question; nil none
 	Progress  io.Writer     // one line of text for each question; nil none
@@ -56,7 +57,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, judge.Close()) }()
-	who, err := agent.New(agent.Config{Completer: cfg.Completer, Model: cfg.Model, Timeout: cfg.Timeout, Without: cfg.Without})
+	who, err := agent.New(agent.Config{Completer: cfg.Completer, Model: cfg.Model, Timeout: cfg.Timeout, Without: cfg.Without, Grammar: cfg.Grammar})
 	if err != nil {
 		return Report{}, fault.Wrap(err, fault.Invalid, "eval.Run", "%s", err)
 	}

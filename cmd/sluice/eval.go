@@ -21,7 +21,7 @@ func evalCmd() *cobra.Command {
 func evalNL2SQLCmd() *cobra.Command {
 	var tags, without []string
 	var model, engine, out, verdicts string
-	var plain bool
+	var plain, grammar bool
 	cmd := &cobra.Command{
 		Use:   "nl2sql DIR",
 		Short: "Ask every question of a set, judge the answers, and print the score",
@@ -43,7 +43,7 @@ func evalNL2SQLCmd() *cobra.Command {
 					return err
 				}
 			}
-			cfg := eval.Config{Dir: args[0], Tags: tags, Model: model, Plain: plain, Without: left, Completer: c, Progress: cmd.ErrOrStderr()}
+			cfg := eval.Config{Dir: args[0], Tags: tags, Model: model, Plain: plain, Without: left, Grammar: grammar, Completer: c, Progress: cmd.ErrOrStderr()}
 			if out != "" {
 				var f *os.File
 				if f, err = os.Create(out); err != nil {
@@ -76,7 +76,8 @@ func evalNL2SQLCmd() *cobra.Command {
 	cmd.Flags().StringVar(&model, "model", "", "model; may be left out when only one is installed")
 	cmd.Flags().StringVar(&engine, "engine", "duckdb", "where the statements run")
 	cmd.Flags().BoolVar(&plain, "plain", false, "the plain prompt: schema.sql as it is, one greedy call")
-	cmd.Flags().StringArrayVar(&without, "without", nil, "leave a technique of the agent out: focus, values, grammar, candidates, mend, repair, vote, decline; repeatable")
+	cmd.Flags().StringArrayVar(&without, "without", nil, "leave a technique of the agent out: focus, values, candidates, mend, repair, vote, decline; repeatable")
+	cmd.Flags().BoolVar(&grammar, "grammar", false, "bind the model to the grammar of the schema")
 	cmd.Flags().StringVar(&out, "out", "", "file for one JSON line per question")
 	cmd.Flags().StringVar(&verdicts, "verdicts", "", "file for the verdict of each question")
 	return cmd
