@@ -135,7 +135,7 @@ func TestAskAnswersFromTheRows(t *testing.T) {
 	for name, row := range map[string]struct{ sql, want string }{
 		"one value":      {"SELECT COUNT(*) AS n FROM orders WHERE status = 'CANC';", "n: 2."},
 		"a count in all": {"SELECT SUM(order_id) AS ids FROM orders", "ids: 10."},
-		"nested":         {`SELECT [1, 2] AS l, {'a': 'x'} AS s, '{"k":1}'::JSON AS j`, `l: [1,2], s: {"a":"x"}, j: {"k":1}.`},
+		"nested":         {`SELECT [1, 2] AS l, {'a': 'x'} AS s, '{"k":1}'::JSON AS j FROM orders LIMIT 1`, `l: [1,2], s: {"a":"x"}, j: {"k":1}.`},
 		"a sum":          {"SELECT SUM(total) AS total FROM orders", "total: 35.50."},
 		"one row":        {"SELECT name, customer_id FROM customers WHERE customer_id = 1", "name: Ada, customer_id: 1."},
 		"several rows":   {"SELECT name FROM customers ORDER BY 1", "2 rows: name: Ada; name: Bo."},
@@ -180,12 +180,12 @@ func TestAskTypesAndCapsTheTable(t *testing.T) {
 
 func TestAskCapsTheBytesOfTheTable(t *testing.T) {
 	src := shop(t)
-	who := newAgent(t, Config{Completer: writes("SELECT 'x' || range AS v FROM range(5)"), MaxBytes: 15})
+	who := newAgent(t, Config{Completer: writes("SELECT 'x' || range AS v FROM range(5), (SELECT 1 FROM orders LIMIT 1)"), MaxBytes: 15})
 	ans, err := who.Ask(t.Context(), src, Ask{Who: admin(), Question: "How many orders?"})
 	if err != nil || len(ans.Table.Rows) != 3 || !ans.Table.Truncated || ans.Text != "More than 3 rows: v: x0; v: x1; v: x2." {
 		t.Errorf("%+v, %v", ans, err)
 	}
-	who = newAgent(t, Config{Completer: writes("SELECT 'a long text' AS v"), MaxBytes: 5})
+	who = newAgent(t, Config{Completer: writes("SELECT 'a long text' AS v FROM orders LIMIT 1"), MaxBytes: 5})
 	if ans, err := who.Ask(t.Context(), src, Ask{Who: admin(), Question: "How many orders?"}); err != nil || len(ans.Table.Rows) != 0 || !ans.Table.Truncated || !strings.Contains(ans.Text, "too large") {
 		t.Errorf("%+v, %v", ans, err)
 	}

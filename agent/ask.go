@@ -39,6 +39,10 @@ type Completion struct {
 	NumCtx      int // tokens of context to load the model with; 0 as it comes
 	Stop        []string
 
+	// RepeatPenalty is Ollama's repeat_penalty; 0 is the model's own, which is 1.1 for most. SQL repeats names, commas and
+	// dots by its nature: 1 lets it.
+	RepeatPenalty float64
+
 	Grammar string // GBNF that binds each answer; "" none
 	N       int    // answers from one reading of the prompt; 0 is 1
 	Expect  bool   // the answer will repeat much of the prompt, as a corrected statement does

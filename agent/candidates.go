@@ -128,8 +128,12 @@ func (k *ask) write(ctx context.Context, messages []llms.MessageContent, grammar
 		if temperature > 0 {
 			seed = warmSeed
 		}
+		stop, penalty := guidedStop, 1.0
+		if k.q.Schema != "" { // the plain prompt, which is measured as it is
+			stop, penalty = plainStop, 0
+		}
 		resp, err := k.model.GenerateContent(ctx, messages, llms.WithTemperature(temperature), llms.WithSeed(seed), llms.WithMaxTokens(plainMaxTokens),
-			llms.WithStopWords(plainStop), llms.WithN(n), llms.WithMetadata(map[string]any{numCtx: k.agent.cfg.NumCtx, grammarKey: grammar, expectKey: expect}))
+			llms.WithStopWords(stop), llms.WithRepetitionPenalty(penalty), llms.WithN(n), llms.WithMetadata(map[string]any{numCtx: k.agent.cfg.NumCtx, grammarKey: grammar, expectKey: expect}))
 		if code := fault.CodeOf(err); err != nil && (code == fault.Invalid || code == fault.Unimplemented) && (grammar != "" || n > 1) && ctx.Err() == nil {
 			k.free = true
 			continue
@@ -171,7 +175,7 @@ func (k *ask) consider(ctx context.Context, t *try) (done bool, err error) {
 		k.tell("candidate", "-- "+t.Reason)
 		return false, nil
 	}
-	k.tell("candidate", t.Written)
+	k.tell("candidate", presentable(t.Written, "a text that is no statement"))
 	if t.Written == "" {
 		t.Verdict, t.Reason = Broken, k.answer.Model+" wrote no SQL"
 		return false, nil
@@ -196,6 +200,11 @@ func (k *ask) gate(ctx context.Context, t *try) (done bool, err error) {
 	switch {
 	case err == nil && approved.Explain():
 		t.Verdict, t.Reason = Refused, k.answer.Model+" wrote an EXPLAIN, which gives a plan and no answer"
+		k.tell("gate", "refused: "+t.Reason)
+		return false, nil
+	case err == nil && len(approved.Relations()) == 0: // an answer that is written into the statement is the model's, not the data's
+		t.refusal = fault.New(fault.Refused, "agent.gate", "the statement reads no table")
+		t.Verdict, t.Reason = Refused, t.refusal.Msg
 		k.tell("gate", "refused: "+t.Reason)
 		return false, nil
 	case err == nil:

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"strings"
+	"time"
 
 	"sluice/fault"
 	"sluice/rag"
@@ -14,6 +15,8 @@ const (
 	maxTurns     = 3
 	maxTurnBytes = 1 << 10 // of a turn's question, of its SQL, and of its result
 	maxTurnRows  = 5
+
+	slowestTurn = 5 * time.Second // of its statement on the database, or an eighth of the ask's time
 )
 
 // earlierTurn is a turn that passed the gate again.
@@ -39,19 +42,32 @@ func (k *ask) rememberEarlier(ctx context.Context) error {
 			}
 			continue
 		}
-		table, err := read(ctx, k.src, approved, maxTurnRows, maxTurnBytes/2)
-		if err != nil {
-			if ctx.Err() != nil || !blamesStatement(err) {
+		turn := earlierTurn{question: question, sql: rag.OneLine(approved.Shown(), 0), relations: approved.Relations()}
+		if hidden := k.agent.cfg.HideValues; hidden == nil || !hidden(k.src.Name()) {
+			if turn.result, err = k.earlierResult(ctx, approved); err != nil {
 				return err
 			}
-			continue
+			if turn.result == "" {
+				continue
+			}
 		}
-		k.earlier = append(k.earlier, earlierTurn{
-			question: question, sql: rag.OneLine(approved.Shown(), 0), relations: approved.Relations(),
-			result: "-- Its result: " + rag.OneLine(describe(table), maxTurnBytes) + "\n",
-		})
+		k.earlier = append(k.earlier, turn)
 	}
 	return nil
+}
+
+// earlierResult says what a statement of an earlier turn gives now; "" when it does not run, or not soon.
+func (k *ask) earlierResult(ctx context.Context, approved sqlguard.Approved) (string, error) {
+	short, cancel := context.WithTimeout(ctx, min(slowestTurn, k.agent.cfg.Timeout/8))
+	defer cancel()
+	table, err := read(short, k.src, approved, maxTurnRows, maxTurnBytes/2)
+	switch {
+	case err == nil:
+		return "-- Its result: " + rag.OneLine(describe(table), maxTurnBytes) + "\n", nil
+	case ctx.Err() != nil, short.Err() == nil && !blamesStatement(err):
+		return "", err
+	}
+	return "", nil
 }
 
 // verified looks up questions whose SQL was confirmed. One that is this question is answered by its SQL, without the

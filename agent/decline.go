@@ -161,19 +161,14 @@ func (k *ask) declinedByModel() bool {
 	return true
 }
 
-// cannot gives the reason of a model that says that it cannot answer; "" when it says something else. A reason with a
-// number in it is not passed on: nobody has checked it.
+// cannot gives a reason when the model says that it cannot answer; "" when it says something else. Its own words are not
+// passed on: nobody has checked them.
 func cannot(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	reason, ok := strings.CutPrefix(line, "-- CANNOT:")
-	if !ok {
+	if !strings.HasPrefix(line, "-- CANNOT:") {
 		return ""
 	}
-	reason = strings.TrimRight(rag.OneLine(reason, 200), ". ")
-	if reason == "" || strings.ContainsAny(reason, "0123456789") {
-		return "the tables do not hold what is asked for"
-	}
-	return reason
+	return "the tables do not hold what is asked for"
 }
 
 // declinedAfter declines when the answer found nothing, or nothing but 0, and that is because the question names what is

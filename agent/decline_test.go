@@ -132,7 +132,7 @@ func TestDeclinesWhenWhatIsNamedIsNotThere(t *testing.T) {
 	}
 }
 
-// TestTheModelMaySayNo: most of the candidates must, and what it says is shown only when it holds nothing that nobody read.
+// TestTheModelMaySayNo: most of the candidates must. Its own words are never shown.
 func TestTheModelMaySayNo(t *testing.T) {
 	const question = "How many orders flew by zeppelin or dirigible?"
 	for name, row := range map[string]struct {
@@ -140,11 +140,11 @@ func TestTheModelMaySayNo(t *testing.T) {
 		want    Outcome
 		reason  string
 	}{
-		"all of them":          {[][]string{{"-- CANNOT: no column tells how an order travels."}, {"-- CANNOT: no column tells how an order travels.", "-- CANNOT: nothing"}}, Declined, "no column tells how an order travels"},
+		"all of them":          {[][]string{{"-- CANNOT: no column tells how an order travels."}, {"-- CANNOT: no column tells how an order travels.", "-- CANNOT: nothing"}}, Declined, "do not hold what is asked for"},
 		"one of three":         {[][]string{{paypal}, {paypal, "-- CANNOT: I do not know"}}, Answered, ""},
 		"one of three, first":  {[][]string{{"-- CANNOT: I do not know"}, {paypal, paypal}}, Answered, ""},
 		"with a number":        {[][]string{{"-- CANNOT: there are 37 orders"}, {"-- CANNOT: there are 37 orders", "-- CANNOT: no"}}, Declined, "do not hold what is asked for"},
-		"with a slot":          {[][]string{{"-- CANNOT: [your reason]"}, {"-- CANNOT: [your reason]"}}, Declined, "refused"},
+		"with a slot":          {[][]string{{"-- CANNOT: [your reason]"}, {"-- CANNOT: [your reason]"}}, Declined, "do not hold what is asked for"},
 		"no reason":            {[][]string{{"-- CANNOT:"}, {"-- CANNOT:"}}, Declined, "do not hold what is asked for"},
 		"it is no comment":     {[][]string{{"CANNOT: x"}, {"CANNOT: x"}, {"CANNOT: x"}, {"CANNOT: x"}, {"CANNOT: x"}}, Failed, ""},
 		"another comment only": {[][]string{{"-- sorry"}, {"-- sorry"}, {"-- sorry"}}, Failed, "wrote no SQL"},

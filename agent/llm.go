@@ -45,7 +45,7 @@ func (m *llm) GenerateContent(ctx context.Context, messages []llms.MessageConten
 	}
 	c := Completion{
 		Model: opts.Model, Temperature: opts.Temperature, Seed: opts.Seed, MaxTokens: opts.MaxTokens, Stop: opts.StopWords,
-		N: opts.N,
+		N: opts.N, RepeatPenalty: opts.RepetitionPenalty,
 	}
 	c.NumCtx, _ = opts.Metadata[numCtx].(int)
 	c.Grammar, _ = opts.Metadata[grammarKey].(string)

@@ -25,6 +25,9 @@ const (
 
 var plainStop = []string{"```", "<|im_end|>"}
 
+// guidedStop ends an answer behind its first statement too: what a small model writes after it is another statement.
+var guidedStop = append([]string{";"}, plainStop...)
+
 var plain = prompts.NewChatPromptTemplate([]prompts.MessageFormatter{
 	prompts.NewSystemMessagePromptTemplate(plainSystem, nil),
 	prompts.NewHumanMessagePromptTemplate(plainUser, []string{"schema", "question", "evidence"}),

@@ -24,8 +24,6 @@ func TestTheGateDeclinesWhatIsNotARead(t *testing.T) {
 		"CREATE TABLE t AS SELECT * FROM orders",
 		"CREATE MACRO f() AS 1",
 		"WITH gone AS (SELECT 1) DELETE FROM orders",
-		"SELECT 1; DELETE FROM orders",
-		"SELECT COUNT(*) FROM orders; SELECT 2",
 		"/* SELECT */ DELETE FROM orders",
 		"COPY orders TO 'orders.csv'",
 		"COPY (SELECT * FROM orders) TO LAKE 'x' WITH (CONNECTION = 'local')",
@@ -50,6 +48,24 @@ func TestTheGateDeclinesWhatIsNotARead(t *testing.T) {
 	}
 	if ran := src.beside(t); len(ran) != 0 {
 		t.Errorf("executed: %q", ran)
+	}
+}
+
+// TestOnlyTheFirstStatementCounts: the model is stopped behind it, so that whatever comes after it is nowhere.
+func TestOnlyTheFirstStatementCounts(t *testing.T) {
+	src := shop(t)
+	ans := askShop(t, src, "SELECT COUNT(*) AS n FROM orders; DELETE FROM orders", Ask{Question: "How many orders?"})
+	if ans.Outcome != Answered || strings.Contains(ans.Written, "DELETE") {
+		t.Errorf("got %+v", ans)
+	}
+	ans = askShop(t, src, "SELECT 42 AS n; DELETE FROM orders", Ask{Question: "How many orders?"})
+	if ans.Outcome != Failed || !strings.Contains(ans.Reason, "reads no table") {
+		t.Errorf("a number that was read nowhere: %+v", ans)
+	}
+	for _, sql := range src.beside(t) {
+		if strings.Contains(sql, "DELETE") {
+			t.Errorf("executed: %q", sql)
+		}
 	}
 }
 
@@ -200,9 +216,9 @@ func TestTheAskersRoleChoosesTheProfile(t *testing.T) {
 		"SELECT COUNT(*) AS n FROM orders":                         {Answered, Answered, Answered, ""},
 		"SELECT COUNT(*) AS n FROM customers":                      {Answered, Answered, Failed, ""},
 		"SELECT COUNT(*) AS n FROM orders WHERE now() IS NOT NULL": {Answered, Failed, Failed, "restricted reader"},
-		"SELECT current_timestamp AS n":                            {Answered, Failed, Failed, "restricted reader"},
+		"SELECT current_timestamp AS n FROM orders":                {Answered, Failed, Failed, "restricted reader"},
 		"EXPLAIN SELECT * FROM orders":                             {Failed, Failed, Failed, "plans"},
-		"SELECT CURRENT_DATE AS n":                                 {Answered, Answered, Answered, ""},
+		"SELECT CURRENT_DATE AS n FROM orders":                     {Answered, Answered, Answered, ""},
 		"DELETE FROM orders":                                       {Declined, Declined, Declined, ""},
 	} {
 		for who, c := range map[string]struct {

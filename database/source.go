@@ -70,7 +70,10 @@ func (s *Source) Approve(ctx context.Context, sql string, profile sqlguard.Profi
 		return sqlguard.Approved{}, err
 	}
 	if profile == sqlguard.Write {
-		return a, s.checkParts(ctx, request.Catalog, a)
+		if err := s.checkParts(ctx, request.Catalog, a); err != nil {
+			return sqlguard.Approved{}, err
+		}
+		return a, nil
 	}
 	if err := s.engine.Check(ctx, request.Catalog, a); err != nil {
 		return sqlguard.Approved{}, err

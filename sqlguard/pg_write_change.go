@@ -136,7 +136,7 @@ func (w *pgWriter) droppable(n *pg_query.DropStmt, names []string) (Relation, er
 	if n.RemoveType != pg_query.ObjectType_OBJECT_INDEX {
 		t, err := w.req.table(noPlace, names[0], names[1], names[2], w.same())
 		switch {
-		case err != nil && !n.MissingOk:
+		case err != nil && !n.MissingOk, err != nil && w.req.Catalog.find(names[0], names[1], names[2], w.same()) != nil: // it is there and not to be seen
 			return Relation{}, err
 		case err != nil:
 		case t.View && n.RemoveType == pg_query.ObjectType_OBJECT_VIEW && t.External == nil:

@@ -40,6 +40,9 @@ func newDuckParts(ctx context.Context, g *Gate, req Request, pg int32) *duckPart
 // read has DuckDB's gate decide on a query, and gives its tree as it is to be written. bind says whether the engine is to look at it.
 func (d *duckParts) read(sel *pg_query.SelectStmt, bind bool) (node, Approved, error) {
 	root := selectNode(sel).ProtoReflect()
+	if err := sameBinding(root); err != nil {
+		return nil, Approved{}, err
+	}
 	plainTypes(root)
 	names := newMarks()
 	names.quote(root, queryNames)
@@ -76,6 +79,36 @@ func (d *duckParts) read(sel *pg_query.SelectStmt, bind bool) (node, Approved, e
 		d.approved = append(d.approved, a)
 	}
 	return stmt, a, nil
+}
+
+// elsewhereBound are operators that bind otherwise in DuckDB than in PostgreSQL, whose grammar reads the statement: a + b // 2
+// would run as (a + b) // 2. What may be written instead is the value.
+var elsewhereBound = map[string]string{
+	"//": "write floor(a / b)", "**": "write pow(a, b)", "==": "write a = b",
+	"->": "write json_extract(j, '$.x')", "->>": "write json_extract_string(j, '$.x')",
+}
+
+// sameBinding refuses operators whose operands the two grammars see differently.
+func sameBinding(m protoreflect.Message) (err error) {
+	if x, ok := m.Interface().(*pg_query.A_Expr); ok && len(x.Name) > 0 {
+		name := x.Name[len(x.Name)-1].GetString_().GetSval()
+		if hint, odd := elsewhereBound[name]; odd {
+			return refuse(int(x.Location), kindQuery, hint, "in a statement that writes to DuckDB the operator %s is not allowed: it binds otherwise there", name)
+		}
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := 0; i < v.List().Len() && err == nil; i++ {
+				err = sameBinding(v.List().Get(i).Message())
+			}
+		default:
+			err = sameBinding(v.Message())
+		}
+		return err == nil
+	})
+	return err
 }
 
 // plainTypes takes PostgreSQL's schema from the types that its grammar puts there and that are written with it.

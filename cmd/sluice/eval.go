@@ -91,6 +91,9 @@ func (c *client) Complete(ctx context.Context, q agent.Completion) ([]string, er
 		messages = append(messages, api.Message{Role: m.Role, Content: m.Content})
 	}
 	options := map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx, "stop": q.Stop}
+	if q.RepeatPenalty > 0 {
+		options["repeat_penalty"] = q.RepeatPenalty
+	}
 	if q.Grammar != "" {
 		options["grammar"] = q.Grammar
 	}

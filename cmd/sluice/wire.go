@@ -63,6 +63,9 @@ func (c *completer) Complete(ctx context.Context, q agent.Completion) ([]string,
 		return nil, err
 	}
 	request := map[string]any{"temperature": q.Temperature, "seed": q.Seed, "num_predict": q.MaxTokens, "num_ctx": q.NumCtx}
+	if q.RepeatPenalty > 0 {
+		request["repeat_penalty"] = q.RepeatPenalty
+	}
 	if q.MaxTokens <= 0 {
 		request["num_predict"] = -1 // no limit of the asker's, and so none of the Modelfile's either
 	}

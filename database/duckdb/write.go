@@ -125,12 +125,11 @@ func (r *rows) writeError(err error) error {
 	}
 	lower := strings.ToLower(e.msg)
 	switch {
-	case strings.Contains(lower, "conflict on ") || strings.Contains(lower, "write-write conflict") || strings.Contains(lower, "transaction conflict") ||
-		class == "TransactionContext Error" && strings.Contains(lower, "conflict"):
+	case (class == "TransactionContext Error" || class == "Transaction Error") && strings.Contains(lower, "conflict"):
 		f := as(fault.Conflict, "another statement changed the same rows or the same table meanwhile, and nothing of this one was kept")
 		f.Hint = "send it again"
 		return f
-	case strings.Contains(lower, "constraint"):
+	case class == "Constraint Error" || class == "TransactionContext Error" && strings.Contains(text, "Constraint Error: "):
 		if i := strings.LastIndex(text, "Constraint Error: "); i >= 0 { // found at the commit
 			text = text[i+len("Constraint Error: "):]
 		}

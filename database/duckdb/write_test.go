@@ -98,3 +98,30 @@ func TestNamesOfDuckDB(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestWritesMeanWhatDuckDBReads: PostgreSQL's grammar reads a write, and some operators bind otherwise in DuckDB's. 10 + 3 // 2
+// is 11 there; taken the other way it would be 6.
+func TestWritesMeanWhatDuckDBReads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "main.duckdb")
+	if err := database.CreateFile(t.Context(), path, `CREATE TABLE t (a INTEGER, b INTEGER, j JSON); INSERT INTO t VALUES (10, 3, '{"x":1}')`); err != nil {
+		t.Fatal(err)
+	}
+	s, err := database.Open(t.Context(), database.Config{Name: "w", Path: path, Writable: true, Threads: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, sql := range []string{"UPDATE t SET a = a + b // 2", "UPDATE t SET a = 2 * b ** 2", "DELETE FROM t WHERE a == 10 OR b = 1", "DELETE FROM t WHERE (j->>'x') IS NULL",
+		"UPDATE t SET a = (SELECT max(x.a + x.b // 2) FROM t x)", "INSERT INTO t SELECT a, b, j->'x' FROM t", "CREATE TABLE u AS SELECT a + b // 2 AS c FROM t"} {
+		if _, err := s.Approve(t.Context(), sql, sqlguard.Write, everything); fault.CodeOf(err) != fault.Refused || !strings.Contains(err.Error(), "binds otherwise") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	a, err := s.Approve(t.Context(), "UPDATE t SET a = a + CAST(floor(b / 2) AS INTEGER) * 2 ^ 1 WHERE json_extract_string(j, '$.x') = '1'", sqlguard.Write, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Write(t.Context(), a, nil, nil); n != 1 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
