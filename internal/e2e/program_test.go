@@ -52,7 +52,7 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		"a query works":                            {readOnly, []string{"sql", "-d", "shop", "SELECT count(*) AS n FROM orders"}, 0, "n"},
-		"a write is refused":                       {adminKey, []string{"sql", "-d", "shop", "DELETE FROM orders"}, 3, "SELECT"},
+		"a write is refused":                       {adminKey, []string{"sql", "-d", "shop", "DELETE FROM orders"}, 3, "only read"},
 		"a read-only key does not copy":            {readOnly, []string{"copy", "-d", "shop", "COPY (SELECT 1 AS a) TO LAKE 'exports/x' WITH (CONNECTION = 'local')"}, 3, "read_write"},
 		"a wrong key is not let in":                {"slc_wrong", []string{"sql", "-d", "shop", "SELECT 1"}, 3, "key"},
 		"no key is not let in":                     {"", []string{"sql", "-d", "shop", "SELECT 1"}, 3, "key"},
