@@ -1,8 +1,6 @@
 package sqlguard
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,42 +8,15 @@ import (
 	"testing"
 
 	"sluice/fault"
+	"sluice/internal/gatefuzz"
 )
 
-// pgCase is a line of testdata/sqlguard/*.jsonl.
-type pgCase struct {
-	ID, SQL, Dialect, Profile, Verdict, Why string
-	Grants                                  []string
-}
-
-func pgCases(t testing.TB) (out []pgCase) {
+// pgCases are the cases that PostgreSQL's gate decides on.
+func pgCases(t testing.TB) []gatefuzz.Case {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "testdata", "sqlguard", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no case files", err)
-	}
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		s := bufio.NewScanner(f)
-		s.Buffer(nil, 4<<20)
-		for s.Scan() {
-			var c pgCase
-			if err := json.Unmarshal(s.Bytes(), &c); err != nil {
-				t.Fatal(err)
-			}
-			if c.Dialect == "postgres" || c.Dialect == "both" {
-				out = append(out, c)
-			}
-		}
-		if s.Err() != nil {
-			t.Fatal(s.Err())
-		}
-	}
-	return out
+	return slices.DeleteFunc(gatefuzz.Cases(t, filepath.Join("..", "testdata", "sqlguard")), func(c gatefuzz.Case) bool {
+		return c.Dialect != "postgres" && c.Dialect != "both"
+	})
 }
 
 // pgFixture is the catalogue of testdata/sqlguard/sqlguard_schema.sql, with a table of vectors.

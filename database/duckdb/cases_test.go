@@ -1,8 +1,6 @@
 package duckdb_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,42 +9,13 @@ import (
 
 	"sluice/database/duckdb"
 	"sluice/fault"
+	"sluice/internal/gatefuzz"
 	"sluice/sqlguard"
 )
 
-// gateCase is a line of testdata/sqlguard/*.jsonl.
-type gateCase struct {
-	ID, SQL, Dialect, Profile, Verdict, Why string
-	Grants                                  []string
-}
-
-func gateCases(t testing.TB) []gateCase {
+func gateCases(t testing.TB) []gatefuzz.Case {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "sqlguard", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no case files", err)
-	}
-	var out []gateCase
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		s := bufio.NewScanner(f)
-		s.Buffer(nil, 4<<20)
-		for s.Scan() {
-			var c gateCase
-			if err := json.Unmarshal(s.Bytes(), &c); err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, c)
-		}
-		if s.Err() != nil {
-			t.Fatal(s.Err())
-		}
-	}
-	return out
+	return gatefuzz.Cases(t, filepath.Join("..", "..", "testdata", "sqlguard"))
 }
 
 // fixtureRows are the rows of the case files' schema, in DuckDB's words.
