@@ -30,6 +30,10 @@ var beyond = map[string]bool{
 	"PRAGMA database_size": false, "SET threads = 1": false, "SELECT 1; SELECT 2": false, "DELETE FROM item": false, "CREATE TABLE x (a INT)": false, "COPY item TO 'x.csv'": false, "PREPARE p AS SELECT 1": false,
 }
 
+// ofTables says whether a statement of the lists reads a table: one that does not is no answer to a question, as whatever it
+// gives is the model's.
+func ofTables(sql string) bool { return strings.Contains(sql, "item") || strings.Contains(sql, "sale") }
+
 // TestRestrictedPrincipalsReadNothingButTables tries the ways around that: by each kind of restricted credential, in each form of
 // an answer, and through a model.
 func TestRestrictedPrincipalsReadNothingButTables(t *testing.T) {
@@ -84,7 +88,7 @@ func TestRestrictedPrincipalsReadNothingButTables(t *testing.T) {
 						t.Errorf("%s as %q: %d %s", sql, form, w.Code, w.Body)
 					}
 				}
-				if a := ask(who, sql); a["outcome"] != "answered" {
+				if a := ask(who, sql); (a["outcome"] == "answered") != ofTables(sql) {
 					t.Errorf("asked, %s: %v", sql, a)
 				}
 			}
@@ -121,7 +125,7 @@ func TestRestrictedPrincipalsReadNothingButTables(t *testing.T) {
 		if w := f.sql(readOnlyKey, sql); (w.Code == 200) != readers {
 			t.Errorf("a reader, %s: %d %s", sql, w.Code, w.Body)
 		}
-		if a := ask(caller{bearer: readOnlyKey}, sql); (a["outcome"] == "answered") != (readers && !strings.Contains(strings.ToLower(sql), "explain")) {
+		if a := ask(caller{bearer: readOnlyKey}, sql); (a["outcome"] == "answered") != (readers && ofTables(sql) && !strings.Contains(strings.ToLower(sql), "explain")) {
 			t.Errorf("a reader asks, %s: %v", sql, a)
 		}
 	}
