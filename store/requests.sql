@@ -1,0 +1,1 @@
+-- Queries of copy requests.
