@@ -145,8 +145,14 @@ func (w *pgWalker) grow(at int, size int64, times bool) error {
 	return nil
 }
 
-// pgTypeSize decides on the size of a type, as in char(10): a value is padded to it. The error is a refusal.
+// pgSized are the built-in types that take a size or a precision: those with a typmodin in pg_type.
+var pgSized = []string{"bit", "bpchar", "interval", "numeric", "time", "timestamp", "timestamptz", "timetz", "varbit", "varchar"}
+
+// pgTypeSize decides on the size of a built-in type, as in char(10): a value is padded to it. The error is a refusal.
 func pgTypeSize(name string, typmods []*pg_query.Node, at int) error {
+	if len(typmods) > 0 && !slices.Contains(pgSized, strings.TrimPrefix(name, "_")) {
+		return refuse(at, kindQuery, "leave the size out", "the type %s has no size", name)
+	}
 	if name != "bpchar" && name != "bit" && name != "_bpchar" && name != "_bit" || len(typmods) == 0 {
 		return nil
 	}

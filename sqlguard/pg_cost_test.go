@@ -136,7 +136,8 @@ func TestPgCost(t *testing.T) {
 }
 
 func TestPgTypeSize(t *testing.T) {
-	cases := map[string]bool{"char(10)": true, "char(10485760)": false, "bit(80000000)": false, "varchar(10485760)": true, "numeric(10, 2)": true, "text": true, "bit(8)": true}
+	cases := map[string]bool{"char(10)": true, "char(10485760)": false, "bit(80000000)": false, "varchar(10485760)": true, "numeric(10, 2)": true, "text": true, "bit(8)": true,
+		"date(2)": false, "text(10)": false, "float8(2)": false, "timestamp(3)": true, "time(0)": true, "interval second(2)": true, "varchar(5)[]": true, "pg_catalog.int4(4)": false}
 	for typ, want := range cases {
 		t.Run(typ, func(t *testing.T) {
 			tree, err := pg_query.Parse("SELECT NULL::" + typ)
@@ -149,6 +150,16 @@ func TestPgTypeSize(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestRealTypesOfASize(t *testing.T) {
+	var got string
+	if err := pgServer(t).QueryRow(t.Context(), "SELECT string_agg(typname, ' ' ORDER BY typname) FROM pg_type WHERE typmodin <> 0 AND typcategory <> 'A' AND typnamespace = 'pg_catalog'::regnamespace").Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Join(pgSized, " "); got != want {
+		t.Errorf("the server's are %s, ours %s", got, want)
 	}
 }
 

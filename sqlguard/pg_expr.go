@@ -203,14 +203,13 @@ func (w *pgWalker) typeName(m *pg_query.TypeName) error {
 	if err != nil {
 		return err
 	}
-	if err := pgTypeSize(names[len(names)-1], m.Typmods, at); err != nil {
-		return err
-	}
-	if err := pgTypeSize(names[len(names)-1], m.Typmods, at); err != nil {
-		return err
-	}
 	if schema == "" {
 		schema = pgCatalogSchema
+	}
+	if schema == pgCatalogSchema {
+		if err := pgTypeSize(names[len(names)-1], m.Typmods, at); err != nil {
+			return err
+		}
 	}
 	for _, mod := range m.Typmods {
 		c := mod.GetAConst()

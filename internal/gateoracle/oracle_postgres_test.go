@@ -91,9 +91,9 @@ func (o *oracle) connect(t testing.TB) {
 	if in := o.catalog.Extensions["vector"]; in != "" {
 		o.must(t, "SELECT '[1]'::"+in+".vector") // loads its library, whose settings then show
 	}
-	o.session = o.settings(t)
+	o.session, _ = o.settings(t)
 	o.begin(t, deparsedPath)
-	o.inside = o.settings(t)
+	o.inside, _ = o.settings(t)
 	o.rollback(t)
 }
 
