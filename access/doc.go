@@ -14,6 +14,7 @@
 //	reading: what kind, databases, tables   read.go       models and collections too
 //	whose running statements one sees       running.go
 //	COPY, external tables, writes, freshness change.go
+//	a COPY that an agent asked for          copyrequest.go
 //	users, keys and logins, who manages them account.go
 //	paths below a lake's root               path.go
 package access

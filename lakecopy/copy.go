@@ -1,6 +1,7 @@
 package lakecopy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ const settleTime = 30 * time.Second
 type job struct {
 	service   *Service
 	who       access.Principal
+	asker     *access.CopyAsker // who asked for it, where who approved it; nil: nobody else
 	lake      *lake
 	stmt      sqlguard.Copy
 	path      string // the target, clean
@@ -58,7 +60,21 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 	if err != nil {
 		return Result{}, err
 	}
-	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, mayRead(who, src))
+	return s.copy(ctx, permit{who: who, lake: lake, path: target, may: mayRead(who, src)}, src, stmt, text)
+}
+
+// permit is a COPY that was let in.
+type permit struct {
+	who   access.Principal
+	asker *access.CopyAsker // who asked for it, where who approved it; nil: nobody else
+	lake  *lake
+	path  string // the target, clean
+	job   string // id of the job; "" is the run's
+	may   func(sqlguard.Relation) bool
+}
+
+func (s *Service) copy(ctx context.Context, p permit, src Source, stmt sqlguard.Copy, text string) (Result, error) {
+	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, p.may)
 	if err != nil {
 		return Result{}, sourceError(ctx, err, stmt.QueryAt)
 	}
@@ -66,10 +82,10 @@ func (s *Service) Copy(ctx context.Context, who access.Principal, src Source, st
 	if !validID(id) {
 		return Result{}, fault.Bug("lakecopy: %q is no id", id)
 	}
-	j := &job{service: s, who: who, lake: lake, stmt: stmt, path: target, run: store.Run{
-		ID: id, JobID: id, // this version has no queue: a COPY is a job of one run
-		Principal: who.KeyID, Owner: who.Owner, Database: src.Name(), Statement: text,
-		Connection: lake.Name, Path: target, State: store.Running, StartedAt: s.now(),
+	j := &job{service: s, who: p.who, asker: p.asker, lake: p.lake, stmt: stmt, path: p.path, run: store.Run{
+		ID: id, JobID: cmp.Or(p.job, id), // this version has no queue: a COPY is a job of one run
+		Principal: p.who.KeyID, Owner: p.who.Owner, Database: src.Name(), Statement: text,
+		Connection: p.lake.Name, Path: p.path, State: store.Running, StartedAt: s.now(),
 	}}
 	if err := s.journal.InsertRun(ctx, j.run); err != nil {
 		return Result{}, fmt.Errorf("lakecopy: record the run: %w", err)
@@ -97,14 +113,20 @@ func (s *Service) admit(who access.Principal, src Source, stmt sqlguard.Copy) (*
 	if err := access.MayWriteLake(who, access.Folder{Connection: stmt.Connection, Path: target}); err != nil {
 		return nil, "", err
 	}
+	lake, err := s.destination(stmt, target)
+	return lake, target, err
+}
+
+// destination is the lake of a COPY, when its settings let anybody write to the target.
+func (s *Service) destination(stmt sqlguard.Copy, target string) (*lake, error) {
 	lake, err := s.lake(stmt.Connection)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if err := lake.mayWrite(target); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return lake, target, checkOptions(stmt)
+	return lake, checkOptions(stmt)
 }
 
 // checkOptions refuses what the statement's reader should have refused, as a wrong number here would be a wrong file.

@@ -23,5 +23,6 @@
 //	after a crash                                  recover.go
 //	the file operations, which tests make fail     folder.go
 //	EXPLAIN COPY                                   explain.go
+//	what an agent asked for and a person approved  request.go
 //	external tables                                external.go, walk.go, typenames.go
 package lakecopy

@@ -39,7 +39,10 @@ func (s *Service) Explain(ctx context.Context, who access.Principal, src Source,
 	if err != nil {
 		return Plan{}, err
 	}
-	may := mayRead(who, src)
+	return s.plan(ctx, lake, target, src, stmt, mayRead(who, src))
+}
+
+func (s *Service) plan(ctx context.Context, lake *lake, target string, src Source, stmt sqlguard.Copy, may func(sqlguard.Relation) bool) (Plan, error) {
 	approved, err := src.Approve(ctx, stmt.Query, sqlguard.CopySource, may)
 	if err != nil {
 		return Plan{}, sourceError(ctx, err, stmt.QueryAt)

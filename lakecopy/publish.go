@@ -69,7 +69,15 @@ func (j *job) still(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("lakecopy: ask again who may publish: %w", err)
 	}
-	return access.StillMayCopy(now, j.run.Database, access.Folder{Connection: j.lake.Name, Path: j.path})
+	target := access.Folder{Connection: j.lake.Name, Path: j.path}
+	if err := access.StillMayCopy(now, j.run.Database, target); err != nil || j.asker == nil {
+		return err
+	}
+	asker, err := j.service.askerNow(ctx, *j.asker)
+	if err != nil {
+		return err
+	}
+	return access.MayAskForCopy(asker, j.run.Database, target)
 }
 
 // prepare decides, under the lock, what is published and what is replaced.

@@ -17,7 +17,9 @@
 //	grants                                  grant.go
 //	runs of COPY                            run.go
 //	external tables                         external.go
-//	the agent's record                      ask.go
+//	COPYs that agents asked for             copy_request.go
+//	what the agent was asked, how much kept ask.go
+//	marks, verified pairs                   learning.go    its SQL: learning.sql
 //	the audit ledger: append, open          ledger.go
 //	an entry, the bytes that are hashed     ledger_entry.go
 //	the head outside the store, its key     ledger_head.go

@@ -118,8 +118,3 @@ DELETE FROM external_tables WHERE database = ? AND name = ?;
 
 -- name: Externals :many
 SELECT * FROM external_tables WHERE database = ? ORDER BY name;
-
--- name: InsertAsk :exec
-INSERT INTO asks (id, key_id, owner, database, question, written_sql, executed_sql, outcome, reason, model, model_calls,
-                  duration_ms, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

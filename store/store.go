@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -29,6 +30,8 @@ type Store struct {
 	path           string // absolute
 	write, read    *sql.DB
 	writer, reader *db.Queries
+
+	asks atomic.Int64 // inserted since the start
 }
 
 // Open opens or creates the file, readable by its owner alone, and migrates it. A file of a newer program is refused

@@ -284,36 +284,6 @@ func TestExternals(t *testing.T) {
 	}
 }
 
-func TestAsks(t *testing.T) {
-	s, _ := opened(t)
-	ctx := t.Context()
-	a := Ask{
-		ID: "a1", KeyID: "k1", Owner: "admin", Database: "shop", Question: "how many?", WrittenSQL: "select 1", ExecutedSQL: "SELECT 1",
-		Outcome: "answered", Reason: "", Model: "m", ModelCalls: 2, Duration: 1500 * time.Millisecond, CreatedAt: noon,
-	}
-	b := a
-	b.ID, b.Outcome, b.Reason, b.CreatedAt = "a2", "declined", "no such data", noon.Add(time.Second)
-	for _, ask := range []Ask{a, b} {
-		if err := s.InsertAsk(ctx, ask); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, want := range []Ask{a, b} {
-		got := Ask{ID: want.ID}
-		var ms, at int64
-		err := s.read.QueryRowContext(ctx, `SELECT key_id, owner, database, question, written_sql, executed_sql, outcome, reason, model, model_calls,
-			duration_ms, created_at FROM asks WHERE id = ?`, want.ID).Scan(&got.KeyID, &got.Owner, &got.Database, &got.Question, &got.WrittenSQL,
-			&got.ExecutedSQL, &got.Outcome, &got.Reason, &got.Model, &got.ModelCalls, &ms, &at)
-		got.Duration, got.CreatedAt = time.Duration(ms)*time.Millisecond, moment(at)
-		if err != nil || got != want {
-			t.Errorf("ask %+v, %v", got, err)
-		}
-	}
-	if err := s.InsertAsk(ctx, a); err == nil {
-		t.Error("an ask was recorded twice")
-	}
-}
-
 // Many writers and readers at once must neither see "database is locked" nor lose a row.
 func TestConcurrentUse(t *testing.T) {
 	s, _ := opened(t)

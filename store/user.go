@@ -94,7 +94,8 @@ func (s *Store) changeUser(ctx context.Context, name string, c access.UserChange
 	return after, wrap("change a user", err)
 }
 
-// DeleteUser removes a user with his keys, logins and grants. No such user is NotFound.
+// DeleteUser removes a user with his keys, logins, grants, questions and what he confirmed for himself: the next one of that
+// name must not find them. No such user is NotFound.
 func (s *Store) DeleteUser(ctx context.Context, name string) error {
 	if name == access.BootstrapOwner {
 		return fault.New(fault.Conflict, "store.DeleteUser", "the built-in user %s cannot be deleted", name)
@@ -104,7 +105,8 @@ func (s *Store) DeleteUser(ctx context.Context, name string) error {
 		if err == nil && n == 0 {
 			return fault.New(fault.NotFound, "store.DeleteUser", "no such user")
 		}
-		return errors.Join(err, q.DeleteGrantsOfKeys(ctx, name), q.DeleteKeysOf(ctx, name), q.DeleteLoginsOf(ctx, name), q.DeleteGrantsOf(ctx, name))
+		return errors.Join(err, q.DeleteGrantsOfKeys(ctx, name), q.DeleteKeysOf(ctx, name), q.DeleteLoginsOf(ctx, name), q.DeleteGrantsOf(ctx, name),
+			q.DeleteAsksOf(ctx, name), q.DeleteVerifiedOf(ctx, name))
 	}))
 }
 

@@ -38,6 +38,51 @@ type Ask struct {
 	ModelCalls  int64
 	DurationMs  int64
 	CreatedAt   int64
+	Attempts    int64
+	Agreed      int64
+	Tables      string
+	Candidates  string
+	Timings     string
+	VerifiedID  string
+	Scope       string
+	Follows     int64
+	Mark        string
+	MarkedBy    string
+	MarkedAt    sql.NullInt64
+	Note        string
+}
+
+type AskScope struct {
+	Hash      string
+	Relations string
+}
+
+type CopyRequest struct {
+	ID          string
+	State       string
+	Sha256      []byte
+	Statement   string
+	Database    string
+	Connection  string
+	Path        string
+	CheckedSql  string
+	Columns     string
+	KeyID       string
+	KeyName     string
+	Owner       string
+	Login       int64
+	Ask         string
+	CreatedAt   int64
+	ExpiresAt   int64
+	DecidedBy   string
+	DecidedWith string
+	DecidedAt   sql.NullInt64
+	Reason      string
+	StartedAt   sql.NullInt64
+	EndedAt     sql.NullInt64
+	RunID       string
+	Kind        string
+	Error       string
 }
 
 type ExternalTable struct {
@@ -116,4 +161,18 @@ type User struct {
 	Disabled  int64
 	CreatedAt int64
 	LastLogin sql.NullInt64
+}
+
+type Verified struct {
+	ID         string
+	Database   string
+	Owner      string
+	KeyID      string
+	Name       string
+	Question   string
+	Sql        string
+	VerifiedBy string
+	VerifiedAt int64
+	FromAsk    string
+	Note       string
 }

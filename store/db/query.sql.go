@@ -264,47 +264,6 @@ func (q *Queries) GrantsOf(ctx context.Context, principal string) ([]Grant, erro
 	return items, nil
 }
 
-const insertAsk = `-- name: InsertAsk :exec
-INSERT INTO asks (id, key_id, owner, database, question, written_sql, executed_sql, outcome, reason, model, model_calls,
-                  duration_ms, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-`
-
-type InsertAskParams struct {
-	ID          string
-	KeyID       string
-	Owner       string
-	Database    string
-	Question    string
-	WrittenSql  string
-	ExecutedSql string
-	Outcome     string
-	Reason      string
-	Model       string
-	ModelCalls  int64
-	DurationMs  int64
-	CreatedAt   int64
-}
-
-func (q *Queries) InsertAsk(ctx context.Context, arg InsertAskParams) error {
-	_, err := q.db.ExecContext(ctx, insertAsk,
-		arg.ID,
-		arg.KeyID,
-		arg.Owner,
-		arg.Database,
-		arg.Question,
-		arg.WrittenSql,
-		arg.ExecutedSql,
-		arg.Outcome,
-		arg.Reason,
-		arg.Model,
-		arg.ModelCalls,
-		arg.DurationMs,
-		arg.CreatedAt,
-	)
-	return err
-}
-
 const insertExternal = `-- name: InsertExternal :exec
 INSERT INTO external_tables (database, schema, name, connection, location, columns, partition_by, created_by, created_at, owner)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
