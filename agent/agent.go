@@ -31,7 +31,7 @@ type Config struct {
 	Candidates int        // statements for one question, the first without chance; default 3
 	Repairs    int        // times that the model gets to see an error; default 2
 	Calls      int        // calls of the model for one question at most; default 6
-	CardTokens int        // how long the card of a whole schema may be in a prompt; default 3000
+	CardTokens int        // up to which length the card of a whole schema is in each prompt, instead of that of a question's tables; default 400
 	Without    Techniques // what is left out; the zero value leaves out nothing
 
 	// Grammar binds the model to the grammar of the granted schema. It is off by default: on 14 questions, a model of 0.5B gave
@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		at  *int
 		def int
-	}{{&c.NumCtx, plainNumCtx}, {&c.Candidates, 3}, {&c.Repairs, 2}, {&c.Calls, 6}, {&c.CardTokens, 3000}} {
+	}{{&c.NumCtx, plainNumCtx}, {&c.Candidates, 3}, {&c.Repairs, 2}, {&c.Calls, 6}, {&c.CardTokens, 400}} {
 		if *d.at == 0 {
 			*d.at = d.def
 		}
@@ -154,12 +154,15 @@ func (a *Agent) Ask(ctx context.Context, src Source, q Ask) (Answer, error) {
 	late := errors.Is(context.Cause(limited), errTooLong)
 	switch {
 	case ctx.Err() != nil: // the caller left; whatever broke, broke by that
-		return Answer{}, fault.Wrap(context.Cause(ctx), fault.Canceled, "agent.Ask", "the request was cancelled")
+		return Answer{}, a.broken(ctx, at, started, Cancelled, fault.Wrap(context.Cause(ctx), fault.Canceled, "agent.Ask", "the request was cancelled"))
 	case err != nil && late && at.choose(): // what is there by now
 	case err != nil && late:
 		at.fail("it took over " + a.cfg.Timeout.String() + ", which is the limit; the last step was: " + at.step)
 	case err != nil:
-		return Answer{}, fmt.Errorf("agent: ask %s: %w", src.Name(), err)
+		return Answer{}, a.broken(ctx, at, started, Errored, fmt.Errorf("agent: ask %s: %w", src.Name(), err))
+	}
+	if err := at.requestCopy(ctx); err != nil {
+		return Answer{}, a.broken(ctx, at, started, Errored, fmt.Errorf("agent: ask %s: %w", src.Name(), err))
 	}
 	at.close()
 	at.tell("answer", at.answer.Text)
@@ -187,9 +190,10 @@ func (a *Agent) record(ctx context.Context, k *ask, started time.Time) error {
 	ans := k.answer
 	err := a.cfg.Record(context.WithoutCancel(ctx), Record{
 		ID: ans.ID, At: started, Took: a.cfg.Now().Sub(started), KeyID: k.q.Who.KeyID, Owner: k.q.Who.Owner, Database: k.src.Name(),
-		Question: k.q.Question, Model: ans.Model, Written: ans.Written, SQL: ans.SQL, Outcome: ans.Outcome, Reason: ans.Reason,
+		Question: k.asked(), Model: ans.Model, Written: ans.Written, SQL: ans.SQL, Outcome: ans.Outcome, Reason: ans.Reason,
 		ModelCalls: ans.ModelCalls, Attempts: ans.Attempts, Candidates: ans.Candidates, Tables: k.focus.Tables, Agreed: k.agreed(),
-		Timings: k.timings,
+		Timings: k.timings, Readable: k.readable(), VerifiedID: ans.VerifiedID,
+		Follows: k.q.Evidence != "" || len(k.q.Earlier) > 0,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: record the ask: %w", err)
@@ -207,6 +211,7 @@ type ask struct {
 	step   string // what is being done, for a failure by time
 	answer Answer
 
+	copy    *copyWish // nil: none
 	known   *rag.Knowledge
 	taken   func(name string) bool // whether a table has that name, whoever may read it
 	focus   rag.Focus
@@ -222,14 +227,17 @@ func (k *ask) run(ctx context.Context) error {
 	if k.q.Schema != "" {
 		return k.plain(ctx)
 	}
+	if k.wishesCopy() {
+		return nil
+	}
 	if ok, err := k.know(ctx); err != nil || !ok {
+		return err
+	}
+	if done, err := k.verified(ctx); err != nil || done { // before a decline: a person knows better
 		return err
 	}
 	if k.declinedUnasked() {
 		return nil
-	}
-	if done, err := k.verified(ctx); err != nil || done {
-		return err
 	}
 	if done, err := k.solve(ctx); err != nil || done {
 		return err

@@ -123,7 +123,7 @@ func askShop(t *testing.T, src Source, sql string, q Ask) Answer {
 	if q.Question == "" {
 		q.Question = "How many orders and customers are there?"
 	}
-	ans, err := newAgent(t, Config{Completer: writes(sql)}).Ask(t.Context(), src, q)
+	ans, err := newAgent(t, Config{Completer: writes(sql), Without: Techniques{Doubt: true}}).Ask(t.Context(), src, q) // the statements fit no question
 	if err != nil {
 		t.Fatalf("%q: %v", sql, err)
 	}

@@ -63,6 +63,10 @@ const (
 	Answered Outcome = "answered" // the text and the table come from rows that were read
 	Declined Outcome = "declined" // it may not or cannot be done, and Reason says why
 	Failed   Outcome = "failed"   // it was tried and did not work, and Reason says how
+
+	// Of records alone, not of answers: the caller left, or something came in the way that is not the question's fault.
+	Cancelled Outcome = "cancelled"
+	Errored   Outcome = "error"
 )
 
 // Ask is a question about a database.
@@ -73,6 +77,9 @@ type Ask struct {
 	Model    string // "" the configured one
 	MaxRows  int    // 0 the configured cap; a larger number is cut to it
 	OnEvent  func(Event)
+
+	// Copy makes copy requests of what the question wishes to have copied; nil: such a wish is declined.
+	Copy CopyDoor
 
 	// Earlier are the turns of the conversation before this question, the oldest first. Only the last three are looked at.
 	Earlier []Turn
@@ -108,8 +115,13 @@ type Answer struct {
 	Attempts   int    // different statements that the model wrote
 	ModelCalls int
 	Model      string
-	Verified   bool // the SQL is one that a person confirmed for this question
+	Verified   bool      // the SQL is one that a person confirmed for this question
+	VerifiedBy string    // who confirmed it
+	VerifiedAt time.Time // when
+	VerifiedID string    // the pair
 	Candidates []Candidate
+
+	Copy *access.CopyRequest // what was requested; nil unless CopyRequested
 }
 
 // Candidate is a statement that the model wrote, and what came of it.
@@ -141,6 +153,10 @@ const (
 type Pair struct {
 	Question string
 	SQL      string
+
+	ID string    // under which it is kept; "" none
+	By string    // who confirmed it; "" not known
+	At time.Time // when
 }
 
 // Table is a result cut at the cap of rows or of bytes. Cells are JSON, in the form of database.JSONValue.
@@ -171,4 +187,7 @@ type Record struct {
 	Tables     []sqlguard.Relation      // that the question was taken to be about, the best first
 	Agreed     bool                     // all candidates that ran gave the same result
 	Timings    map[string]time.Duration // of the steps, by their stages; model is all the waiting for it
+	Readable   []sqlguard.Relation      // all that the asker could read; nil when that was not found out
+	VerifiedID string                   // the pair that answered it; "" none
+	Follows    bool                     // the question came with evidence or earlier turns: alone it is another
 }

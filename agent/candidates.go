@@ -29,6 +29,7 @@ type try struct {
 	key      string       // of its result
 	refusal  *fault.Error // why it did not run
 	write    bool         // it is no read
+	doubts   []doubt      // what speaks against it, of one that ran
 }
 
 // sql is the statement as it was tried last.
@@ -42,6 +43,7 @@ func (t *try) sql() string {
 // round is one way of asking for statements.
 type round struct {
 	name     string
+	short    bool // its card has the focus and no more
 	messages []llms.MessageContent
 	grammar  string
 }
@@ -55,22 +57,20 @@ func (k *ask) solve(ctx context.Context) (done bool, err error) {
 	if done, err := k.draw(ctx, first); err != nil || done {
 		return done, err
 	}
-	if k.any(Ran) {
+	if k.any(Ran, Empty) {
 		return false, nil
 	}
+	if done, err := k.repair(ctx, first); err != nil || done || k.any(Ran, Empty) {
+		return done, err
+	}
 	whole, err := k.wholeRound()
-	if err != nil {
+	if err != nil || whole.same(first) || !k.affords(ctx) {
 		return false, err
 	}
-	if k.affords(ctx) && !whole.same(first) {
-		if done, err := k.once(ctx, whole, 0, 1); err != nil || done {
-			return done, err
-		}
+	if done, err := k.once(ctx, whole, 0, 1); err != nil || done {
+		return done, err
 	}
-	if k.any(Ran, Empty) || k.off().Repair {
-		return k.declinedByModel(), nil
-	}
-	return k.repair(ctx, whole)
+	return k.declinedByModel(), nil
 }
 
 func (r *round) same(other *round) bool {
@@ -93,12 +93,17 @@ func (k *ask) draw(ctx context.Context, r *round) (done bool, err error) {
 		return done, err
 	}
 	more := k.agent.cfg.Candidates - 1
-	if more > 0 && !k.off().Candidates && k.affords(ctx) && !(k.off().Vote && k.any(Ran)) {
+	if more > 0 && !k.off().Candidates && k.affords(ctx) && !(k.off().Vote && k.any(Ran)) && !k.settled() {
 		if done, err := k.once(ctx, r, warmth, more); err != nil || done {
 			return done, err
 		}
 	}
 	return k.declinedByModel(), nil
+}
+
+// settled says whether the likeliest statement found something and little speaks against it: then others would only cost time.
+func (k *ask) settled() bool {
+	return !k.off().Doubt && len(k.tries) == 1 && k.tries[0].Verdict == Ran && k.against(k.tries[0]) < likely
 }
 
 // once is one call of the model, and what comes of its answers.
@@ -183,7 +188,10 @@ func (k *ask) consider(ctx context.Context, t *try) (done bool, err error) {
 	if done, err := k.gate(ctx, t); err != nil || done || t.Verdict != "" {
 		return done, err
 	}
-	return false, k.rows(ctx, t)
+	if err := k.rows(ctx, t); err != nil {
+		return false, err
+	}
+	return false, k.prune(ctx, t)
 }
 
 // gate passes a candidate through the gate, mended where that helps. What is not a read is a decline, decided by the
@@ -191,12 +199,20 @@ func (k *ask) consider(ctx context.Context, t *try) (done bool, err error) {
 func (k *ask) gate(ctx context.Context, t *try) (done bool, err error) {
 	defer k.during("gate", "passing the gate")()
 	if special, err := sqlguard.Classify(t.Written); err != nil || special.Query == "" {
+		if inner, ok := k.innerOfCopy(special); ok {
+			t.Written = inner
+			return k.gate(ctx, t)
+		}
 		t.Verdict, t.Reason, t.write = Refused, "COPY TO LAKE and external tables are for statements that somebody sends, not for questions", true
 		k.tell("gate", "refused: "+t.Reason)
+		if len(k.tries) > 1 { // not the likeliest statement
+			return false, nil
+		}
 		k.decline(t.Reason)
 		return true, nil
 	}
-	approved, err := k.approve(ctx, t)
+	approved, mended, err := k.approve(ctx, t.Written)
+	t.Mended = mended
 	switch {
 	case err == nil && approved.Explain():
 		t.Verdict, t.Reason = Refused, k.answer.Model+" wrote an EXPLAIN, which gives a plan and no answer"
@@ -228,13 +244,14 @@ func (k *ask) gate(ctx context.Context, t *try) (done bool, err error) {
 	return false, nil
 }
 
-// approve asks the gate, and again for each mending.
-func (k *ask) approve(ctx context.Context, t *try) (sqlguard.Approved, error) {
+// approve asks the gate, and again for each mending. mended is the statement that it let through, when that is not the
+// model's.
+func (k *ask) approve(ctx context.Context, written string) (approved sqlguard.Approved, mended string, err error) {
 	profile := ProfileOf(k.q.Who)
-	sql := t.Written
-	approved, err := k.src.Approve(ctx, sql, profile, k.may)
+	sql := written
+	approved, err = k.src.Approve(ctx, sql, profile, k.may)
 	if k.known == nil || k.off().Mend {
-		return approved, err
+		return approved, "", err
 	}
 	m := mender{k: k.known, focus: k.focus, dialect: k.src.Dialect()}
 	var said []string
@@ -245,7 +262,7 @@ func (k *ask) approve(ctx context.Context, t *try) (sqlguard.Approved, error) {
 		}
 		next, nextErr := k.src.Approve(ctx, mended, profile, k.may)
 		if nextErr != nil && !blamesStatement(nextErr) {
-			return sqlguard.Approved{}, nextErr
+			return sqlguard.Approved{}, "", nextErr
 		}
 		sql, approved, err = mended, next, nextErr
 		said = append(said, what)
@@ -258,10 +275,10 @@ func (k *ask) approve(ctx context.Context, t *try) (sqlguard.Approved, error) {
 			}
 		}
 	}
-	if err == nil && len(said) > 0 {
-		t.Mended = sql
+	if err != nil || sql == written {
+		return approved, "", err
 	}
-	return approved, err
+	return approved, sql, nil
 }
 
 // rows runs a candidate.
@@ -291,6 +308,9 @@ func (k *ask) rows(ctx context.Context, t *try) error {
 	t.table, t.Rows, t.Verdict, t.key = table, len(table.Rows), Ran, resultKey(table)
 	if nothing(table) {
 		t.Verdict = Empty
+	}
+	if k.known != nil && !k.off().Doubt {
+		t.doubts = k.doubtsOf(t.sql())
 	}
 	k.tell("rows", plural(len(table.Rows), "row"))
 	return nil

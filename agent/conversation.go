@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"sluice/fault"
 	"sluice/rag"
 	"sluice/sqlguard"
 )
@@ -69,45 +68,3 @@ func (k *ask) earlierResult(ctx context.Context, approved sqlguard.Approved) (st
 	}
 	return "", nil
 }
-
-// verified looks up questions whose SQL was confirmed. One that is this question is answered by its SQL, without the
-// model; others become examples. done says that it was.
-func (k *ask) verified(ctx context.Context) (done bool, err error) {
-	if k.agent.cfg.Verified == nil {
-		return false, nil
-	}
-	pairs, err := k.agent.cfg.Verified(ctx, k.q.Who, k.src.Name(), k.q.Question)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range pairs {
-		approved, err := k.src.Approve(ctx, p.SQL, ProfileOf(k.q.Who), k.may)
-		if err != nil {
-			if ctx.Err() != nil || fault.CodeOf(err) == fault.Internal {
-				return false, err
-			}
-			continue // he may not read what it reads, or it is there no more
-		}
-		if sameText(p.Question, k.q.Question) && k.q.Evidence == "" && len(k.earlier) == 0 {
-			t := &try{Candidate: Candidate{Written: approved.Shown(), Round: "verified", Votes: 1, SQL: approved.Shown()}, approved: approved}
-			k.tries = append(k.tries, t)
-			k.tell("candidate", t.SQL)
-			k.tell("gate", "allowed")
-			if err := k.rows(ctx, t); err != nil {
-				return false, err
-			}
-			if k.choose() {
-				k.answer.Verified = true
-				return true, nil
-			}
-			k.tries = nil
-			continue
-		}
-		k.pairs = append(k.pairs, Pair{Question: p.Question, SQL: rag.OneLine(approved.Shown(), 0)})
-	}
-	k.pairs = k.pairs[:min(len(k.pairs), maxPairs)]
-	return false, nil
-}
-
-// maxPairs is how many confirmed questions become examples.
-const maxPairs = 3

@@ -154,7 +154,7 @@ func (k *ask) declinedByModel() bool {
 			}
 		}
 	}
-	if no == 0 || 2*no <= all {
+	if no == 0 || 2*no <= all || k.tries[0].Verdict == Ran && k.against(k.tries[0]) < likely {
 		return false
 	}
 	k.decline(reason)

@@ -25,6 +25,7 @@
 //	mending without the model               mend.go, mendjoin.go, mendvalue.go
 //	places in a statement's text            sqltext.go, sqlblocks.go
 //	what a refusal or error makes of it     gate.go
+//	a wish to copy: reading it, asking      copywish.go, copywish_request.go
 //	how strict the gate is, by the role     profile.go     the gateway asks there too
 //	which model may be asked                model.go
 //	langchaingo's llms.Model over ours      llm.go

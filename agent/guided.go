@@ -28,24 +28,26 @@ const (
 	maxJoinsShown  = 12
 	tokenBytes     = 3 // bytes of a token in schema text, at the least
 	promptOverhead = 1500
+
+	focusBytes = 1500 // of the card of a focus, beyond which what the question does not name is shortened
 )
 
 func tokensOf(text string) int { return len(text)/tokenBytes + 1 }
 
 // focusRound asks about the focus under its grammar: the card of the whole schema when it is short enough, else that of
-// the focus alone.
+// the focus alone. Small models choose worse among many tables, and read them for long.
 func (k *ask) focusRound() (*round, error) {
 	tables, joins := k.scope()
 	card := k.known.Card(nil)
-	if tokensOf(card) > k.agent.cfg.CardTokens && len(k.focus.Tables) > 0 {
-		card = k.known.Card(k.within(k.agent.cfg.CardTokens))
+	r := &round{name: "focus", short: tokensOf(card) > k.agent.cfg.CardTokens && len(k.focus.Tables) > 0 && !k.off().Focus}
+	if r.short {
+		card = k.known.FocusCard(k.focus, focusBytes)
 	}
-	r := &round{name: "focus"}
 	if !k.off().Grammar && !k.wishes() {
 		r.grammar = focusGrammar(k.known, tables, joins, k.src.Dialect(), k.doubts())
 	}
 	var err error
-	r.messages, err = k.messages(card)
+	r.messages, err = k.messages(card, !r.short)
 	return r, err
 }
 
@@ -60,7 +62,7 @@ func (k *ask) wholeRound() (*round, error) {
 		r.grammar = wideGrammar(k.known, k.src.Dialect(), k.taken, k.doubts())
 	}
 	var err error
-	r.messages, err = k.messages(card)
+	r.messages, err = k.messages(card, true)
 	return r, err
 }
 
@@ -95,8 +97,9 @@ func (k *ask) within(most int) []sqlguard.Relation {
 	return out
 }
 
-// messages renders the prompt: the card, the conversation so far, and the question with its notes.
-func (k *ask) messages(card string) ([]llms.MessageContent, error) {
+// messages renders the prompt: the card, the conversation so far, and the question with its notes. Where the card has more
+// than the focus, the focus is named again.
+func (k *ask) messages(card string, more bool) ([]llms.MessageContent, error) {
 	out := []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, plainSystem)}
 	before := card + "\n"
 	for _, e := range k.earlier {
@@ -105,7 +108,7 @@ func (k *ask) messages(card string) ([]llms.MessageContent, error) {
 			llms.TextParts(llms.ChatMessageTypeAI, plainStart+e.sql+"\n```"))
 		before = e.result
 	}
-	turns, err := guided.FormatMessages(map[string]any{"notes": before + k.notes(), "question": rag.OneLine(k.q.Question, 0)})
+	turns, err := guided.FormatMessages(map[string]any{"notes": before + k.notes(more), "question": rag.OneLine(k.q.Question, 0)})
 	if err != nil {
 		return nil, fmt.Errorf("agent: render the prompt: %w", err)
 	}
@@ -116,17 +119,22 @@ func (k *ask) messages(card string) ([]llms.MessageContent, error) {
 }
 
 // notes are what is known for this question: confirmed examples, the focus, values, a definition.
-func (k *ask) notes() string {
+func (k *ask) notes(more bool) string {
 	var b strings.Builder
 	for _, p := range k.pairs {
 		b.WriteString("-- Question: " + rag.OneLine(p.Question, 0) + "\n" + p.SQL + ";\n\n")
 	}
-	if !k.off().Focus {
+	if more && !k.off().Focus {
 		k.noteFocus(&b)
 	}
 	if !k.off().Values {
 		for _, l := range k.links() {
 			b.WriteString("-- " + l + "\n")
+		}
+	}
+	if !k.off().Hints {
+		for _, h := range k.hints() {
+			b.WriteString("-- " + h + "\n")
 		}
 	}
 	if k.doubts() {

@@ -11,10 +11,10 @@ import (
 )
 
 // repair shows the model the error of its statement and has it correct it, a few times. done says that the ask is decided.
-func (k *ask) repair(ctx context.Context, whole *round) (done bool, err error) {
+func (k *ask) repair(ctx context.Context, of *round) (done bool, err error) {
 	broken := k.repairable()
-	for n := 0; n < k.agent.cfg.Repairs && broken != nil && k.affords(ctx); n++ {
-		r := &round{name: "repair", grammar: whole.grammar, messages: slices.Concat(whole.messages[:len(whole.messages)-1], []llms.MessageContent{
+	for n := 0; !k.off().Repair && n < k.agent.cfg.Repairs && broken != nil && k.affords(ctx); n++ {
+		r := &round{name: "repair", grammar: of.grammar, messages: slices.Concat(of.messages[:len(of.messages)-1], []llms.MessageContent{
 			llms.TextParts(llms.ChatMessageTypeAI, plainStart+broken.sql()+"\n```"),
 			llms.TextParts(llms.ChatMessageTypeHuman, complaint(broken)),
 			llms.TextParts(llms.ChatMessageTypeAI, plainStart),

@@ -8,33 +8,47 @@ import (
 	"strings"
 )
 
-// choose takes the candidate to answer with: of those that found something, the first of the result that most candidates
-// gave; else the first that ran. It says whether there is one.
+// choose takes the candidate to answer with: of the results that candidates gave, the one for which most speaks, and of
+// those who gave it the one against which least does. It says whether there is one.
 func (k *ask) choose() bool {
-	var best *try
-	for _, verdict := range []Verdict{Ran, Empty} {
-		votes := map[string]int{}
-		for _, t := range k.tries {
-			if t.Verdict == verdict {
-				votes[t.key] += t.Candidate.Votes
-			}
+	votes := map[string]int{}
+	speaks := map[string]float64{} // for a result
+	least := map[string]float64{}  // against it
+	for _, t := range k.tries {
+		if t.Verdict != Ran && t.Verdict != Empty {
+			continue
 		}
-		for _, t := range k.tries {
-			if t.Verdict == verdict && (best == nil || !k.off().Vote && votes[t.key] > votes[best.key]) {
+		against := k.against(t)
+		if known, ok := least[t.key]; !ok || against < known {
+			least[t.key] = against
+		}
+		votes[t.key] += t.Candidate.Votes
+		speaks[t.key] += float64(t.Candidate.Votes)
+		if t == k.tries[0] {
+			speaks[t.key] += likeliest
+		}
+	}
+	var best *try
+	for _, t := range k.tries {
+		switch {
+		case t.Verdict != Ran && t.Verdict != Empty:
+		case best == nil:
+			best = t
+		case t.key == best.key:
+			if k.against(t) < k.against(best) {
 				best = t
 			}
-		}
-		if best != nil {
-			for _, t := range k.tries {
-				if t.Verdict == verdict {
-					t.Candidate.Votes = votes[t.key]
-				}
-			}
-			break
+		case !k.off().Vote && speaks[t.key]-least[t.key] > speaks[best.key]-least[best.key]:
+			best = t
 		}
 	}
 	if best == nil {
 		return false
+	}
+	for _, t := range k.tries {
+		if t.Verdict == Ran || t.Verdict == Empty {
+			t.Candidate.Votes = votes[t.key]
+		}
 	}
 	k.answer.Outcome, k.answer.Table, k.answer.SQL, k.answer.Written = Answered, best.table, best.SQL, best.Written
 	if best.Mended != "" {
@@ -42,6 +56,25 @@ func (k *ask) choose() bool {
 	}
 	k.answer.Text = sentence(best.table)
 	return true
+}
+
+// likeliest is what speaks for the statement that was written without chance, besides its vote.
+const likeliest = 1.0
+
+// foundNothing is what speaks against a result that says that there is nothing: a wrong condition gives that more often
+// than the data does.
+const foundNothing = 4.0
+
+// against says how much speaks against a candidate.
+func (k *ask) against(t *try) float64 {
+	sum := 0.0
+	for _, d := range t.doubts {
+		sum += d.weight
+	}
+	if t.Verdict == Empty || t.table != nil && barren(t.table) {
+		sum += foundNothing
+	}
+	return sum
 }
 
 // agreed says whether all candidates that found something found the same.

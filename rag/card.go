@@ -25,20 +25,51 @@ const (
 // Comments and values are data. Each stands on one line behind "--", bounded and without what could end the line or the
 // turn of a chat.
 func (k *Knowledge) Card(only []sqlguard.Relation) string {
+	return k.card(only, func(ColumnRef) detail { return noted })
+}
+
+// FocusCard writes the tables of a question, within so many bytes where that is possible without leaving out a column: what
+// the columns that the question does not name have beside their names goes first, the comments and then the values.
+func (k *Knowledge) FocusCard(f Focus, most int) string {
+	card := ""
+	for _, rest := range []detail{noted, valued, bare} {
+		card = k.card(f.Tables, func(c ColumnRef) detail {
+			if f.ColumnScore[c] > 0 {
+				return noted
+			}
+			return rest
+		})
+		if len(card) <= most {
+			break
+		}
+	}
+	return card
+}
+
+// detail is how much a card says of a column.
+type detail int
+
+const (
+	noted  detail = iota // its comment and its values
+	valued               // its values
+	bare
+)
+
+func (k *Knowledge) card(only []sqlguard.Relation, of func(ColumnRef) detail) string {
 	in := map[sqlguard.Relation]bool{}
-	for i, t := range k.tables {
-		in[t.Relation] = only == nil || slices.Contains(only, k.tables[i].Relation)
+	for _, t := range k.tables {
+		in[t.Relation] = only == nil || slices.Contains(only, t.Relation)
 	}
 	var b strings.Builder
 	for i, t := range k.tables {
 		if in[t.Relation] {
-			k.create(&b, i, in)
+			k.create(&b, i, in, of)
 		}
 	}
 	return b.String()
 }
 
-func (k *Knowledge) create(b *strings.Builder, i int, in map[sqlguard.Relation]bool) {
+func (k *Knowledge) create(b *strings.Builder, i int, in map[sqlguard.Relation]bool, of func(ColumnRef) detail) {
 	t := k.tables[i]
 	if t.Comment != "" {
 		b.WriteString("-- " + OneLine(t.Comment, maxComment) + "\n")
@@ -56,7 +87,7 @@ func (k *Knowledge) create(b *strings.Builder, i int, in map[sqlguard.Relation]b
 		if c < len(t.Columns)-1 || len(constraints) > 0 {
 			line += ","
 		}
-		if note := k.note(i, c); note != "" {
+		if note := k.note(i, c, of(ColumnRef{t.Relation, column.Name})); note != "" {
 			line += " -- " + note
 		}
 		b.WriteString(line + "\n")
@@ -93,12 +124,12 @@ func (k *Knowledge) reference(c ColumnRef, in map[sqlguard.Relation]bool) (Colum
 
 // note is what stands behind a column: its comment, and what its values are. A list that is not whole says of how many it
 // is.
-func (k *Knowledge) note(table, column int) string {
+func (k *Knowledge) note(table, column int, much detail) string {
 	var notes []string
-	if c := k.tables[table].Columns[column].Comment; c != "" {
+	if c := k.tables[table].Columns[column].Comment; c != "" && much == noted {
 		notes = append(notes, OneLine(c, maxComment))
 	}
-	if f := k.facts[table]; f != nil {
+	if f := k.facts[table]; f != nil && much != bare {
 		if n := valuesNote(f.columns[column]); n != "" {
 			notes = append(notes, n)
 		}
