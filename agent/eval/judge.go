@@ -27,6 +27,8 @@ type Verdict struct {
 	DB      string   `json:"db"`
 	Verdict string   `json:"verdict"`
 	Tags    []string `json:"-"`
+
+	Declined bool `json:"-"` // the agent said no
 }
 
 // Class is the verdict without an error's text.
@@ -38,14 +40,25 @@ func (v Verdict) Class() string {
 // Judge gives verdicts on statements for the questions of one set. Not for concurrent use.
 type Judge struct{ databases *databases }
 
-// NewJudge makes a judge for the set in dir. The databases are built as they are needed, in a new folder below workDir
-// (the system's temporary folder when empty); Close removes them.
+// NewJudge makes a judge for the set in dir. The databases are DuckDB files, built as they are needed, in a new folder below
+// workDir (the system's temporary folder when empty); Close removes them.
 func NewJudge(dir, workDir string) (*Judge, error) {
-	dbs, err := newDatabases(dir, workDir)
+	on, err := newFiles(workDir)
 	if err != nil {
 		return nil, err
 	}
-	return &Judge{databases: dbs}, nil
+	return &Judge{databases: newDatabases(dir, on)}, nil
+}
+
+// NewPostgresJudge makes a judge whose databases are built on a PostgreSQL server, as they are needed. The URL's user must be
+// able to make databases and roles; what is read is read by a role of the run's own, which can do nothing else. Close removes
+// all of it, and the next judge does where a process was killed. A server that does not answer is Busy.
+func NewPostgresJudge(ctx context.Context, dir, server string) (*Judge, error) {
+	on, err := newScratch(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return &Judge{databases: newDatabases(dir, on)}, nil
 }
 
 // Close closes and removes the databases.
@@ -124,13 +137,17 @@ func readRows(ctx context.Context, src source, sql string) ([][]value, error) {
 	}
 	defer reader.Release()
 	fields := reader.Schema().Fields()
+	read := cell
+	if src.Dialect() == sqlguard.Postgres {
+		read = psycopgCell
+	}
 	var rows [][]value
 	for len(rows) < statementRows && reader.Next() {
 		batch := reader.RecordBatch()
 		for i := range int(min(batch.NumRows(), int64(statementRows-len(rows)))) {
 			row := make([]value, batch.NumCols())
 			for c := range row {
-				if row[c], err = cell(fields[c], batch.Column(c), i); err != nil {
+				if row[c], err = read(fields[c], batch.Column(c), i); err != nil {
 					return nil, err
 				}
 			}

@@ -10,8 +10,13 @@ import (
 	"strings"
 )
 
-// Report is the score of a run: a verdict for each question, in the order of the questions.
-type Report struct{ Verdicts []Verdict }
+// Report is the score of a run, in the order of the questions: a verdict for each that has an answer, how each that has none
+// was met, and what was written of all of them.
+type Report struct {
+	Verdicts []Verdict
+	Declines []Decline
+	Lines    []Line
+}
 
 var classes = []string{"wrong", "empty_result", "error", "empty", "no_table"}
 
@@ -36,22 +41,14 @@ func (r Report) Accuracy() (percent, standardError float64) {
 	return percent, 100 * math.Sqrt(max(percent/100*(1-percent/100), 0)/n)
 }
 
-// Print writes the tables and the last line exactly as score.py prints them.
+// Print writes the tables and the last line exactly as score.py prints them. Summary has the rest.
 func (r Report) Print(w io.Writer) error {
-	perDB, perTag := map[string]map[string]int{}, map[string]map[string]int{}
-	count := func(table map[string]map[string]int, key, class string) {
-		if table[key] == nil {
-			table[key] = map[string]int{}
-		}
-		table[key][class]++
-	}
+	perDB, perTag := r.By(Database), r.By(Tag)
+	sum := map[string]int{}
 	for _, v := range r.Verdicts {
-		count(perDB, v.DB, v.Class())
-		count(perDB, total, v.Class())
-		for _, tag := range v.Tags {
-			count(perTag, tag, v.Class())
-		}
+		sum[v.Class()]++
 	}
+	perDB[total] = sum
 	var b strings.Builder
 	printTable(&b, "database", perDB)
 	printTable(&b, "tag", perTag)
@@ -60,6 +57,26 @@ func (r Report) Print(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// By counts the classes of verdicts for each of a question's keys.
+func (r Report) By(keys func(Verdict) []string) map[string]map[string]int {
+	table := map[string]map[string]int{}
+	for _, v := range r.Verdicts {
+		for _, key := range keys(v) {
+			if table[key] == nil {
+				table[key] = map[string]int{}
+			}
+			table[key][v.Class()]++
+		}
+	}
+	return table
+}
+
+// Database is the key of a verdict's database.
+func Database(v Verdict) []string { return []string{v.DB} }
+
+// Tag are the keys of its tags.
+func Tag(v Verdict) []string { return v.Tags }
 
 const total = "TOTAL"
 

@@ -114,7 +114,7 @@ func TestRunWithTheAgentsOwnCard(t *testing.T) {
 		}
 	}
 	card := model.seen[0].Messages[1].Content
-	for _, part := range []string{"CREATE TABLE order_items (", "PRIMARY KEY (order_id, line_no)", "REFERENCES customers(customer_id)", "tier TEXT -- loyalty tier"} {
+	for _, part := range []string{"CREATE TABLE order_items (", "PRIMARY KEY (order_id, line_no)", "REFERENCES orders(order_id)", "SHIP = shipped"} {
 		if !strings.Contains(card, part) {
 			t.Errorf("the card lacks %q:\n%s", part, card)
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/ollama/ollama/api"
 	"github.com/spf13/cobra"
@@ -19,68 +21,131 @@ func evalCmd() *cobra.Command {
 }
 
 func evalNL2SQLCmd() *cobra.Command {
-	var tags, without []string
-	var model, engine, out, verdicts string
-	var plain, grammar bool
+	f := &evalFlags{}
 	cmd := &cobra.Command{
 		Use:   "nl2sql DIR",
 		Short: "Ask every question of a set, judge the answers, and print the score",
-		Long: "DIR holds questions.jsonl and, for each database, schema.sql and data.sql. The databases are built in a temporary\n" +
-			"folder; the model is the server's (SLUICE_URL). The score is execution accuracy: a statement is right when its rows\n" +
-			"are those of one of the question's reference statements.",
+		Long: "DIR holds questions.jsonl and, for each database, schema.sql and data.sql; questions without an answer are in\n" +
+			"unanswerable.jsonl and have the tag unanswerable. The databases are built in a temporary folder, or, with\n" +
+			"--engine postgres, on the server of --postgres, and are removed at the end; the model is the server's (SLUICE_URL).\n" +
+			"The score is execution accuracy: a statement is right when its rows are those of one of the question's reference\n" +
+			"statements. --out keeps each answer as it comes; after a break, --resume goes on from there.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if engine != "duckdb" {
-				return usageError{fmt.Errorf("--engine %q: only duckdb is there in this version", engine)}
-			}
-			left, err := agent.Without(without...)
-			if err != nil {
-				return usageError{fmt.Errorf("--without: %w", err)}
-			}
-			c := newClient()
-			if model == "" {
-				if model, err = c.onlyModel(cmd.Context()); err != nil {
-					return err
-				}
-			}
-			cfg := eval.Config{Dir: args[0], Tags: tags, Model: model, Plain: plain, Without: left, Grammar: grammar, Completer: c, Progress: cmd.ErrOrStderr()}
-			if out != "" {
-				var f *os.File
-				if f, err = os.Create(out); err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, f.Close()) }()
-				cfg.Out = f
-			}
-			report, err := eval.Run(cmd.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			if verdicts != "" {
-				text, err := json.MarshalIndent(report.Verdicts, "", " ")
-				if err != nil {
-					return err
-				}
-				if err := os.WriteFile(verdicts, text, 0o644); err != nil {
-					return err
-				}
-			}
-			if wantJSON(cmd) {
-				percent, deviation := report.Accuracy()
-				return printJSON(cmd, map[string]any{"accuracy": percent, "standard_error": deviation, "correct": report.Correct(), "verdicts": report.Verdicts})
-			}
-			return report.Print(cmd.OutOrStdout())
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only questions with this tag; repeatable")
-	cmd.Flags().StringVar(&model, "model", "", "model; may be left out when only one is installed")
-	cmd.Flags().StringVar(&engine, "engine", "duckdb", "where the statements run")
-	cmd.Flags().BoolVar(&plain, "plain", false, "the plain prompt: schema.sql as it is, one greedy call")
-	cmd.Flags().StringArrayVar(&without, "without", nil, "leave a technique of the agent out: focus, values, candidates, mend, repair, vote, decline; repeatable")
-	cmd.Flags().BoolVar(&grammar, "grammar", false, "bind the model to the grammar of the schema")
-	cmd.Flags().StringVar(&out, "out", "", "file for one JSON line per question")
-	cmd.Flags().StringVar(&verdicts, "verdicts", "", "file for the verdict of each question")
+	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "only questions with this tag; repeatable")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "only the first so many questions")
+	cmd.Flags().StringVar(&f.sample, "sample", "", "only a part, SEED/N: N questions drawn with the seed")
+	cmd.Flags().StringVar(&f.model, "model", "", "model; may be left out when only one is installed")
+	cmd.Flags().StringVar(&f.engine, "engine", "duckdb", "where the statements run: duckdb or postgres")
+	cmd.Flags().StringVar(&f.postgres, "postgres", "", "URL of a PostgreSQL server whose user may make databases and roles (default $SLUICE_EVAL_POSTGRES)")
+	cmd.Flags().BoolVar(&f.plain, "plain", false, "the plain prompt: schema.sql as it is, one greedy call")
+	cmd.Flags().StringArrayVar(&f.without, "without", nil, "leave a technique of the agent out: focus, values, candidates, mend, repair, vote, decline; repeatable")
+	cmd.Flags().BoolVar(&f.grammar, "grammar", false, "bind the model to the grammar of the schema")
+	cmd.Flags().StringVar(&f.verified, "verified", "", "cross: the other questions' reference statements as verified pairs, by 5-fold cross-validation")
+	cmd.Flags().StringVar(&f.out, "out", "", "file for one JSON line per question")
+	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with the run whose lines are in --out")
+	cmd.Flags().StringVar(&f.verdicts, "verdicts", "", "file for the verdict of each question")
 	return cmd
+}
+
+// evalFlags are the flags of an evaluation.
+type evalFlags struct {
+	tags, without                                            []string
+	model, engine, postgres, out, verdicts, sample, verified string
+	plain, grammar, resume                                   bool
+	limit                                                    int
+}
+
+// config checks the flags and makes an evaluation of them. No server is asked but for the name of its only model.
+func (f *evalFlags) config(cmd *cobra.Command, dir string) (cfg eval.Config, err error) {
+	usage := func(format string, args ...any) (eval.Config, error) {
+		return eval.Config{}, usageError{fmt.Errorf(format, args...)}
+	}
+	cfg = eval.Config{Dir: dir, Tags: f.tags, Limit: f.limit, Plain: f.plain, Grammar: f.grammar, Cross: f.verified == "cross", Progress: cmd.ErrOrStderr()}
+	switch {
+	case f.engine != "duckdb" && f.engine != "postgres":
+		return usage("--engine %q: it is duckdb or postgres", f.engine)
+	case f.engine == "duckdb" && f.postgres != "":
+		return usage("--postgres is for --engine postgres")
+	case f.limit < 0:
+		return usage("--limit %d: it is a number of questions", f.limit)
+	case f.verified != "" && f.verified != "cross":
+		return usage("--verified %q: it is cross", f.verified)
+	case f.plain && (len(f.without) > 0 || f.grammar || f.verified != ""):
+		return usage("--plain is one call without help: --without, --grammar and --verified say nothing about it")
+	case f.resume && f.out == "":
+		return usage("--resume needs --out, the file with the lines so far")
+	}
+	if f.engine == "postgres" {
+		if cfg.Postgres = f.postgres; cfg.Postgres == "" {
+			cfg.Postgres = os.Getenv("SLUICE_EVAL_POSTGRES")
+		}
+		if cfg.Postgres == "" {
+			return usage("--engine postgres needs a server to build the databases on: --postgres URL or SLUICE_EVAL_POSTGRES, of a user who may make databases and roles")
+		}
+	}
+	if f.sample != "" {
+		seed, n, ok := strings.Cut(f.sample, "/")
+		var errSeed, errN error
+		cfg.Sample.Seed, errSeed = strconv.ParseUint(seed, 10, 64)
+		cfg.Sample.N, errN = strconv.Atoi(n)
+		if !ok || errSeed != nil || errN != nil || cfg.Sample.N < 1 {
+			return usage("--sample %q: it is SEED/N, such as 1/40", f.sample)
+		}
+	}
+	if cfg.Without, err = agent.Without(f.without...); err != nil {
+		return usage("--without: %w", err)
+	}
+	c := newClient()
+	cfg.Completer, cfg.Model = c, f.model
+	if cfg.Model == "" {
+		cfg.Model, err = c.onlyModel(cmd.Context())
+	}
+	return cfg, err
+}
+
+func (f *evalFlags) run(cmd *cobra.Command, dir string) (err error) {
+	cfg, err := f.config(cmd, dir)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		file, done, openErr := eval.OpenLines(f.out, f.resume, cfg.How())
+		if openErr != nil {
+			return openErr
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		cfg.Out, cfg.Done = file, done
+	}
+	report, err := eval.Run(cmd.Context(), cfg)
+	if err != nil {
+		if f.out != "" && len(report.Lines) > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d questions are in %s: the same command with --resume goes on from there\n", len(report.Lines), f.out)
+		}
+		return err
+	}
+	if f.verdicts != "" {
+		text, err := json.MarshalIndent(report.Verdicts, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.verdicts, text, 0o644); err != nil {
+			return err
+		}
+	}
+	summary := report.Summary()
+	if wantJSON(cmd) {
+		return printJSON(cmd, map[string]any{"accuracy": summary.Accuracy, "standard_error": summary.StandardError, "correct": summary.Right,
+			"run": cfg.How(), "summary": summary, "by_database": report.By(eval.Database), "by_tag": report.By(eval.Tag),
+			"verdicts": report.Verdicts, "declines": report.Declines})
+	}
+	if len(report.Verdicts) > 0 {
+		if err := report.Print(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	return summary.Print(cmd.OutOrStdout())
 }
 
 // Complete makes the client an agent.Completer: the model runs on the server. A conversation that ends with the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -49,5 +50,27 @@ func TestEvalNamesTheTechniques(t *testing.T) {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "focus") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestEvalSaysWhatIsWrongWithItsFlags(t *testing.T) {
+	t.Setenv("SLUICE_EVAL_POSTGRES", "")
+	for want, args := range map[string][]string{
+		"duckdb or postgres":   {"--engine", "mysql"},
+		"SLUICE_EVAL_POSTGRES": {"--engine", "postgres"},
+		"for --engine":         {"--postgres", "postgres://h/d"},
+		"SEED/N":               {"--sample", "40"},
+		"it is cross":          {"--verified", "all"},
+		"needs --out":          {"--resume"},
+		"one call without":     {"--plain", "--without", "mend"},
+		"number of questions":  {"--limit", "-1"},
+	} {
+		cmd := evalNL2SQLCmd()
+		cmd.SetArgs(append([]string{t.TempDir(), "--model", "m"}, args...))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		var usage usageError
+		if err := cmd.Execute(); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }
