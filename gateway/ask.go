@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -31,10 +32,14 @@ type answer struct {
 	Columns   []database.Column   `json:"columns,omitempty"`
 	Rows      [][]json.RawMessage `json:"rows,omitempty"`
 	Truncated bool                `json:"truncated,omitempty"`
+	Chart     *chart              `json:"chart,omitempty"`
 	Verified  bool                `json:"verified"` // whether a person confirmed this question's SQL
+	By        string              `json:"verified_by,omitempty"`
+	At        *time.Time          `json:"verified_at,omitempty"`
 	Attempts  int                 `json:"attempts"`
 	Model     string              `json:"model"`
 	AskID     string              `json:"ask_id"`
+	Copy      *copyRequestInfo    `json:"copy_request,omitempty"` // what was requested: outcome copy_requested
 }
 
 func (s *server) ask(c *gin.Context) {
@@ -69,7 +74,8 @@ func (s *server) ask(c *gin.Context) {
 		reply(c, wireAnswer(a))
 		return
 	}
-	events := sseStream{s: s, c: c}
+	events := newAskStream(sseStream{s: s, c: c})
+	defer events.end()
 	// When the client left or does not read, the request's context ends the work, so a failed write is only noted.
 	send := func(name string, v any) {
 		if err := events.send(name, v); err != nil {
@@ -91,7 +97,7 @@ func (s *server) ask(c *gin.Context) {
 			send(last.Stage, *last)
 		}
 		send("done", gin.H{"data": wireAnswer(a), "meta": gin.H{"request_id": requestIDOf(c)}})
-	case !events.started:
+	case !events.started():
 		s.fail(c, err)
 	default:
 		noteFailure(c, err)
@@ -127,8 +133,16 @@ func conversation(raw json.RawMessage) ([]agent.Turn, error) {
 
 func wireAnswer(a agent.Answer) answer {
 	out := answer{Outcome: a.Outcome, Answer: a.Text, Reason: a.Reason, SQL: a.SQL, Verified: a.Verified, Attempts: a.Attempts, Model: a.Model, AskID: a.ID}
+	if a.Verified {
+		out.By, out.At = a.VerifiedBy, orNil(a.VerifiedAt)
+	}
 	if a.Table != nil {
 		out.Columns, out.Rows, out.Truncated = a.Table.Columns, a.Table.Rows, a.Table.Truncated
+		out.Chart = chartOf(a.Table)
+	}
+	if a.Copy != nil {
+		info := copyRequestAt(*a.Copy, a.Copy.CreatedAt)
+		out.Copy = &info
 	}
 	return out
 }

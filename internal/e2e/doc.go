@@ -6,6 +6,7 @@
 //	starting a server, calling it    server_test.go
 //	Ollama clients, the runner       models_test.go
 //	questions, the gate, the lake    data_test.go
+//	a database as a model            ask_test.go
 //	keys, exit codes, the binaries   program_test.go
 //	PostgreSQL: values, rights       postgres_test.go
 //	cancelled, away, asked           postgres_life_test.go
