@@ -40,7 +40,7 @@ var (
 		"month-over-month": "month", "year-over-year": "year"}
 
 	percent = regexp.MustCompile(`\b(percent|percentage|proportion|fraction)\b|%`)
-	ratioOf = regexp.MustCompile(`\bratio of\b`)
+	ratioOf = regexp.MustCompile(`\bratio of\b.*\b(number|with|who|that|which|have|has)\b`) // of rows; one of columns needs no help
 	ranked  = regexp.MustCompile(`\b(rank|ranks|ranked|ranking)\b`)
 
 	quarter = regexp.MustCompile(`\b(?:(first|1st|second|2nd|third|3rd|fourth|4th|last) quarter(?: of| in|,)? (\d{4})|q([1-4])(?: of| in|,)? (\d{4}))\b`)
