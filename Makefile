@@ -30,6 +30,8 @@ help:
 	@echo 'make bench-engine  beside Ollama on the same model: tokens per second, time to first token, 40 minutes'
 	@echo 'make bench-sched   beside Ollama with more models than fit: time to first token, loads; estimated memory, 20 minutes'
 	@echo 'make bench-gate    the SQL gate beside its parser alone, statements seen before and huge ones, the audit ledger, 2 minutes'
+	@echo 'make bench-agent   answers about databases beside the plain prompt: right, declined, leaks, seconds; SET=folder, hours'
+	@echo 'make bench-rag     searching 50,000 vectors in PostgreSQL with a filter: what the index finds, milliseconds, 2 minutes'
 	@echo 'make build      bin/sluice and bin/sluice-runner'
 	@echo 'make generate   the generated files (SQL function lists, architectures, docs/MODELS.md)'
 	@echo 'make clean      remove bin/ and the demo'
@@ -94,6 +96,16 @@ bench-sched: build
 # The gate beside its parser alone; verifying a million entries of the ledger. ONLY=figure,… for a part.
 bench-gate: setup
 	@dev/bench-gate.sh
+
+# The agent beside the plain prompt, both models, on SET=folder; ONLY=figure,… SIZES=small TAGS=core for a part, KEEP=folder to go on later.
+bench-agent: build
+	@test -n "$(SET)" || { echo 'SET is the folder of the question set (the form is in testdata/nl2sql/README.md): make bench-agent SET=…'; exit 1; }
+	@dev/models.sh qwen2.5-coder:0.5b qwen2.5-coder:1.5b >/dev/null
+	@SET='$(SET)' dev/bench-agent.sh
+
+# 50,000 vectors in PostgreSQL, searched with a filter that keeps 1 %: recall and time of the index.
+bench-rag: setup
+	@dev/bench-rag.sh
 
 # Targets of the contract that come with later steps of the work.
 bench-%:

@@ -25,6 +25,7 @@ type Config struct {
 	Registries map[string]Registry `yaml:"registries"` // by host: may be asked besides those of the catalogue
 	Databases  map[string]Database `yaml:"databases"`
 	Lake       Lake                `yaml:"lake"`
+	Rag        Rag                 `yaml:"rag"`
 	Agent      Agent               `yaml:"agent"`
 	Audit      Audit               `yaml:"audit"`
 	Remotes    []Remote            `yaml:"remotes"`
@@ -93,6 +94,12 @@ type Connection struct {
 	Managed        []string `yaml:"managed"`
 }
 
+// Rag keeps documents and searches them.
+type Rag struct {
+	Store      string `yaml:"store"`       // "embedded": home/rag.duckdb; or the postgres:// URL of a database with pgvector, a secret
+	EmbedModel string `yaml:"embed_model"` // makes the vectors
+}
+
 // Agent answers questions about databases.
 type Agent struct {
 	Model          string   `yaml:"model"`           // "": the first of the catalogue's sql role that is installed and fits
@@ -138,6 +145,7 @@ func defaults(home string) Config {
 		Control: "sqlite",
 		Auth:    Auth{OllamaRoutes: "open", FreshFor: Duration(15 * time.Minute)},
 		Limits:  Limits{Rows: 10000, StatementTimeout: Duration(time.Minute), Body: 32 << 20},
+		Rag:     Rag{Store: "embedded", EmbedModel: "all-minilm"},
 		Agent:   Agent{MaxRows: 1000, Timeout: Duration(time.Minute), Candidates: 3, ShowValues: true},
 		Engine: Engine{
 			MaxQueue: 512, KeepAlive: units.Seconds(5 * time.Minute), ContextLength: 4096, LoadTimeout: units.Seconds(5 * time.Minute),

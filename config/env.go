@@ -29,6 +29,8 @@ var variables = []variable{
 	{"SLUICE_MODELS", "OLLAMA_MODELS", text(func(c *Config) *string { return &c.ModelsDir })},
 	{"SLUICE_FOLDERS", "", func(c *Config, v string) error { c.Folders = filepath.SplitList(v); return nil }},
 	{"SLUICE_ADMIN_KEY", "", text(func(c *Config) *string { return &c.AdminKey })},
+	{"SLUICE_RAG_STORE", "", text(func(c *Config) *string { return &c.Rag.Store })},
+	{"SLUICE_EMBED_MODEL", "", text(func(c *Config) *string { return &c.Rag.EmbedModel })},
 	{"SLUICE_AUDIT_KEY", "", text(func(c *Config) *string { return &c.Audit.Key })},
 	{"SLUICE_AUDIT_HEAD", "", text(func(c *Config) *string { return &c.Audit.Head })},
 	{"SLUICE_LOG", "", text(func(c *Config) *string { return &c.LogLevel })},

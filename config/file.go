@@ -37,7 +37,7 @@ func (c *Config) readFile(path string, text []byte, env func(string) string) []e
 
 // later are keys of the contract that this version does not obey yet. Dropped in silence they would be worse than refused.
 var later = []string{
-	"requests_per_principal", "tls", "rag", "credentials",
+	"requests_per_principal", "tls", "credentials",
 }
 
 // unknownKeys walks a mapping beside the type that it shall fill. A misspelt key that is silently dropped would leave

@@ -43,6 +43,12 @@ func (c *Config) validate() []error {
 	if n := len(c.Audit.Key); n > 0 && n < minAuditKey {
 		add("audit.key: it has %d bytes, and needs %d; `openssl rand -hex 32` makes one", n, minAuditKey)
 	}
+	if u, err := url.Parse(c.Rag.Store); c.Rag.Store != "embedded" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "") {
+		add("rag.store: it is neither embedded nor postgres://user:password@host:5432/database") // not repeated: it may hold a password
+	}
+	if c.Rag.EmbedModel == "" {
+		add("rag.embed_model: it names the model that makes the vectors, such as all-minilm")
+	}
 	if c.Agent.Candidates < 1 || c.Agent.Candidates > 8 {
 		add("agent.candidates: %d: 1 to 8", c.Agent.Candidates)
 	}

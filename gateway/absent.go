@@ -25,16 +25,6 @@ func (s *server) absentRoutes() []route {
 		{member, "COPY as a job is", "POST /v1/lake/copy waits for the result", []string{
 			"GET /v1/lake/copy/jobs", "GET /v1/lake/copy/jobs/:id", "POST /v1/lake/copy/jobs/:id/cancel"}},
 		{member, "the detail of a run is", "GET /v1/lake/runs lists them", []string{"GET /v1/lake/runs/:id", "GET /v1/lake/runs/:id/files"}},
-		{member, "approving copy requests is", "", []string{
-			"GET /v1/lake/copy/requests", "GET /v1/lake/copy/requests/:id",
-			"POST /v1/lake/copy/requests/:id/approve", "POST /v1/lake/copy/requests/:id/deny"}},
-		{member, "the Learning Loop is", "", []string{
-			"GET /v1/learning/questions", "GET /v1/learning/questions/:id", "POST /v1/learning/questions/:id/mark",
-			"GET /v1/learning/verified", "POST /v1/learning/verified", "GET /v1/learning/verified/:id", "DELETE /v1/learning/verified/:id",
-			"GET /v1/learning/export", "POST /v1/learning/import"}},
-		{member, "document search is", "", []string{
-			"GET /v1/rag/collections", "POST /v1/rag/collections", "GET /v1/rag/collections/:name", "DELETE /v1/rag/collections/:name",
-			"GET /v1/rag/collections/:name/documents", "POST /v1/rag/collections/:name/documents", "POST /v1/rag/search"}},
 		{member, "the list of nodes is", "GET /v1/devices lists this machine's devices", []string{"GET /v1/nodes"}},
 		{member, "MCP is", "", []string{"GET /v1/mcp", "POST /v1/mcp", "DELETE /v1/mcp"}},
 		{public, "the console is", "", []string{"GET /console", "GET /console/*path"}},

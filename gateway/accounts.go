@@ -218,6 +218,11 @@ func (s *server) deleteUser(c *gin.Context) {
 	}
 	if err == nil {
 		err = s.audited(c, "user.delete", map[string]any{"user": u.Name}, func() error {
+			if s.cfg.Collections != nil { // who gets the name later must not get the collections with it
+				if err := s.cfg.Collections.Disown(c.Request.Context(), u.Name); err != nil {
+					return err
+				}
+			}
 			return s.cfg.Accounts.DeleteUser(c.Request.Context(), u.Name)
 		})
 	}

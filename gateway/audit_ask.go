@@ -50,6 +50,7 @@ func (a auditedSource) Run(ctx context.Context, approved sqlguard.Approved) (arr
 func (s *server) askAudited(c *gin.Context, src agent.Source, q agent.Ask) (agent.Answer, error) {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
+	q.Copy = s.copyDoor(c, src)
 	a, err := s.cfg.Agent.Ask(ctx, auditedSource{Source: src, s: s, c: c, cancel: cancel}, q)
 	if fault.CodeOf(err) == fault.Canceled {
 		err = ended(ctx, err)
@@ -60,6 +61,9 @@ func (s *server) askAudited(c *gin.Context, src agent.Source, q agent.Ask) (agen
 	details := map[string]any{"ask": a.ID, "database": src.Name(), "outcome": string(a.Outcome), "model": a.Model, "attempts": a.Attempts}
 	if a.Table != nil {
 		details["rows"] = len(a.Table.Rows)
+	}
+	if a.Copy != nil {
+		details["copy_request"] = a.Copy.ID
 	}
 	return a, s.record(c, "ask.end", details)
 }

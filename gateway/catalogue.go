@@ -86,10 +86,10 @@ func (s *server) usable(c *gin.Context) ([]*models.Model, error) {
 			all = append(all, m)
 		}
 	}
-	return slices.DeleteFunc(all, func(m *models.Model) bool { return !mayUse(principal(c), m.Name) }), nil
+	return slices.DeleteFunc(withoutAsk(all), func(m *models.Model) bool { return !mayUse(principal(c), m.Name) }), nil
 }
 
-// tags lists the models that the caller may use.
+// tags lists the models that the caller may use, and behind them the databases that are models to them.
 func (s *server) tags(c *gin.Context) {
 	usable, err := s.usable(c)
 	if err != nil {
@@ -99,6 +99,9 @@ func (s *server) tags(c *gin.Context) {
 	list := []listed{} // never null: clients iterate over it
 	for _, m := range usable {
 		list = append(list, listed{Name: m.Name, Model: m.Name, ModifiedAt: m.ModifiedAt, Size: m.Size, Digest: m.Digest, Details: detailsOf(m), Capabilities: capabilities(m)})
+	}
+	for _, name := range s.askable(c) {
+		list = append(list, askListed(name, s.started))
 	}
 	writeJSON(c, http.StatusOK, gin.H{"models": list})
 }
@@ -140,6 +143,15 @@ func (s *server) show(c *gin.Context) {
 	}
 	if err := decode(c, &req); err != nil {
 		s.fail(c, err)
+		return
+	}
+	if isAsk(req.name()) {
+		src, err := s.askSource(c, req.name())
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		writeJSON(c, http.StatusOK, askShown(src.Name(), s.started))
 		return
 	}
 	m, err := s.model(c, req.name())

@@ -16,6 +16,9 @@ func (s *server) model(c *gin.Context, name string) (*models.Model, error) {
 	if strings.TrimSpace(name) == "" {
 		return nil, fault.New(fault.Invalid, "gateway.model", "model is required")
 	}
+	if isAsk(name) {
+		return nil, s.onlyAsks(c, name)
+	}
 	if err := countHops(c); err != nil {
 		return nil, err
 	}

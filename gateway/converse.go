@@ -18,6 +18,9 @@ import (
 func (s *server) converse(c *gin.Context, d dialog, emit func(turn) error) (err error) {
 	const op = "gateway.converse"
 	defer s.catch(c, &err)
+	if isAsk(d.model) {
+		return s.converseAsk(c, d, emit)
+	}
 	start := s.now()
 	m, err := s.model(c, d.model)
 	if err != nil {

@@ -49,8 +49,14 @@
 //	/v1/query/execute                           query.go, result.go (JSON), render.go (CSV, NDJSON, Arrow)
 //	changes of rows and tables                  write.go
 //	what runs now, cancelling it                queries.go
-//	/v1/database/ask and its events             ask.go
+//	/v1/database/ask and its events             ask.go, ask_stream.go (silence), ask_chart.go (what may be drawn)
+//	a database as a model, ask/<database>       askmodel.go (who sees it), askmodel_chat.go (the question), askmodel_side.go
+//	                                            (what chat programs ask beside), askmodel_markdown.go (the answer)
 //	COPY, external tables, runs, connections    lake.go
+//	what agents ask to have copied              copy_requests.go (lists), copy_requests_make.go, copy_requests_run.go (decisions)
+//	the Learning Loop: who sees what, lists     learning.go, learning_questions.go (marks), learning_verified.go
+//	verified questions as a file, and from one  learning_file.go, learning_import.go
+//	collections of documents, searching them    collections.go, collections_documents.go, collections_openapi.go
 //	users; the interface to who is known        accounts.go
 //	login, reauth, logout, /v1/auth/me          login.go, login_attempts.go (guessing)
 //	keys                                        keys.go, life.go (how long they live)

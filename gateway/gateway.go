@@ -14,6 +14,7 @@ import (
 	"sluice/database"
 	"sluice/lakecopy"
 	"sluice/models"
+	"sluice/rag/collection"
 	"sluice/scheduler"
 )
 
@@ -36,8 +37,13 @@ type Config struct {
 	Lake      *lakecopy.Service           // nil: COPY and external tables answer that no lake is configured
 	Accounts  Accounts                    // required
 	Ledger    Ledger                      // required
+	Learning  Learning                    // nil: the routes of the Learning Loop answer that this server keeps no questions
 	Registry  Registry                    // nil: pull and push answer that there is none
 	Warnings  func() []string             // what /readyz tells besides its own; nil: nothing
+
+	Collections *collection.Service // nil: the routes of documents answer that this server keeps none
+
+	CopyRequests CopyRequests // nil: a COPY that an agent sends is refused
 
 	OpenOllama bool     // ollama_routes: open
 	OpenAdmin  bool     // the routes that change models are open too, under the same conditions
@@ -97,6 +103,7 @@ func (cfg Config) validate() error {
 type server struct {
 	cfg      Config
 	now      func() time.Time
+	started  time.Time
 	hostname string // of this machine: Host may name it
 	meters   *metrics
 	attempts *attempts // to log in
@@ -114,7 +121,7 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func newServer(cfg Config) *server {
-	s := &server{cfg: cfg, now: time.Now, hostname: machineName(), attempts: newAttempts(), running: newRunning()}
+	s := &server{cfg: cfg, now: time.Now, started: time.Now(), hostname: machineName(), attempts: newAttempts(), running: newRunning()}
 	s.meters = newMetrics(s)
 	return s
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func (s *server) createGrant(c *gin.Context) {
 		err = g.Check()
 	}
 	if err == nil {
-		err = s.known(g)
+		err = s.known(c.Request.Context(), g)
 	}
 	if err == nil {
 		err = s.audited(c, "grant.create", detailsOfGrant(wireGrant(g)), func() (err error) {
@@ -111,10 +112,17 @@ func (s *server) createGrant(c *gin.Context) {
 	reply(c, wireGrant(g))
 }
 
-// known refuses a grant on a database or a connection that is not in the settings: a mistyped name would be a right to
-// whatever gets that name later.
-func (s *server) known(g access.Grant) error {
+// known refuses a grant on a database or a connection that is not in the settings, and on a collection that is not there: a
+// mistyped name would be a right to whatever gets that name later.
+func (s *server) known(ctx context.Context, g access.Grant) error {
 	const op = "gateway.createGrant"
+	if g.Kind == access.GrantCollection && s.cfg.Collections != nil {
+		if there, err := s.cfg.Collections.Exists(ctx, g.Name); err != nil {
+			return err
+		} else if !there {
+			return fault.New(fault.Invalid, op, "there is no collection '%s': make it first", printable(g.Name, 200))
+		}
+	}
 	if g.Database != "" && s.cfg.Sources[g.Database] == nil {
 		return fault.New(fault.Invalid, op, "there is no database '%s'", printable(g.Database, 200))
 	}

@@ -26,6 +26,10 @@ func (s *server) lake() (*lakecopy.Service, error) {
 // onLake runs a COPY, or says what it would do, or makes or drops an external table, and answers when that is done. Whoever
 // may not is refused here, before the statement is looked at; the service checks again, with the path.
 func (s *server) onLake(c *gin.Context, src *database.Source, stmt sqlguard.Statement, text string) {
+	if s.asksForCopy(principal(c), stmt) {
+		s.replyCopyRequest(c, src, text)
+		return
+	}
 	who, may, kind := principal(c), access.MayExternal, externalKind
 	if stmt.Copy != nil {
 		may, kind = access.MayCopyFrom, copyKind

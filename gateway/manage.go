@@ -44,6 +44,9 @@ func (r *createRequest) model() (models.CreateRequest, error) {
 	if out.Name == "" {
 		return out, fault.New(fault.Invalid, op, "model is required")
 	}
+	if err := notReserved(out.Name); err != nil {
+		return out, err
+	}
 	if present(r.License) {
 		var one string
 		if err := json.Unmarshal(r.License, &one); err == nil {
@@ -94,6 +97,9 @@ func (s *server) copyModel(c *gin.Context) {
 	err := decode(c, &req)
 	if err == nil && (req.Source == "" || req.Destination == "") {
 		err = fault.New(fault.Invalid, "gateway.copy", "source and destination are required")
+	}
+	if err == nil {
+		err = notReserved(req.Destination)
 	}
 	if err == nil {
 		err = s.audited(c, "model.copy", map[string]any{"model": req.Destination, "from": req.Source}, func() error {

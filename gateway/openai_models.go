@@ -21,6 +21,9 @@ func (s *server) openaiModels(c *gin.Context) {
 	for _, m := range usable {
 		list.Data = append(list.Data, openaiModelOf(m, m.Name))
 	}
+	for _, name := range s.askable(c) {
+		list.Data = append(list.Data, askOpenAI(askPrefix+name, s.started))
+	}
 	writeJSON(c, 200, list)
 }
 
@@ -29,6 +32,14 @@ func (s *server) openaiModel(c *gin.Context) {
 	name := strings.TrimPrefix(c.Param("model"), "/")
 	if name == "" {
 		s.openaiModels(c)
+		return
+	}
+	if isAsk(name) {
+		if _, err := s.askSource(c, name); err != nil {
+			s.fail(c, err)
+			return
+		}
+		writeJSON(c, 200, askOpenAI(name, s.started))
 		return
 	}
 	m, err := s.model(c, name)

@@ -300,7 +300,7 @@ func TestAnswersOfDataFitTheDocument(t *testing.T) {
 	x.post("/v1/database/ask", adminKey, m{"database": "none", "question": "How many?"}, 404)
 	ask["stream"] = true
 	x.post("/v1/database/ask", adminKey, ask, 200)
-	x.mustHaveSeen("/v1/databases", "/v1/devices", "/v1/schema", "/v1/query/", "/v1/database/", "/v1/lake/copy", "/v1/lake/runs", "/v1/lake/connections", "/v1/lake/external-tables")
+	x.mustHaveSeen("/v1/databases", "/v1/devices", "/v1/schema", "/v1/query/", "/v1/database/", "/v1/lake/runs", "/v1/lake/connections", "/v1/lake/external-tables")
 }
 
 // TestDocumentCanBeWrong: the check sees an answer that is not as told.

@@ -61,6 +61,13 @@ type (
 		SQL      string `json:"sql"`
 		Wait     *bool  `json:"wait"`
 	}
+	approveBody struct {
+		Wait   *bool  `json:"wait"`
+		SHA256 string `json:"sha256"` // of the request that the approver looked at
+	}
+	denyBody struct {
+		Reason string `json:"reason"`
+	}
 	showBody struct {
 		nameField
 		System  string `json:"system"`
@@ -159,13 +166,13 @@ func executed() *jsonschema.Schema {
 	named := func(field string) *jsonschema.Schema {
 		return objectOf(map[string]*jsonschema.Schema{field: text()}, field)
 	}
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(table{}), b.inferred(written{}), b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{}), named("created"), named("dropped")}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(table{}), b.inferred(written{}), b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{}), b.inferred(copyRequested{}), named("created"), named("dropped")}}
 }
 
 // copied is what /v1/lake/copy may answer with.
 func copied() *jsonschema.Schema {
 	var b schemaBook
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{})}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{b.inferred(lakecopy.Result{}), b.inferred(lakecopy.Plan{}), b.inferred(copyRequested{})}}
 }
 
 // anyObject is a JSON object of a form that is said elsewhere.

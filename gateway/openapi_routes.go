@@ -14,6 +14,8 @@ var openapiTags = []openapiTag{
 	{"access", "logins, users, keys, grants"},
 	{"data", "databases, queries, questions"},
 	{"lake", "copies to the lake, external tables"},
+	{"learning", "what was asked, and questions with confirmed SQL"},
+	{"rag", "documents, and searching them"},
 	{"audit", "the ledger"},
 	{"absent", "routes of the contract that this version answers with 501"},
 }
@@ -27,7 +29,7 @@ var (
 // operations says what each route of routes() takes and gives. A route that is only in one of the two fails a test.
 func operations() map[string]operation {
 	all := map[string]operation{}
-	for _, part := range []map[string]operation{systemOperations(), ollamaOperations(), openaiOperations(), accessOperations(), dataOperations()} {
+	for _, part := range []map[string]operation{systemOperations(), ollamaOperations(), openaiOperations(), accessOperations(), dataOperations(), learningOperations(), collectionOperations()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -92,7 +94,7 @@ func dataOperations() map[string]operation {
 		"GET /v1/schema/tables": {id: "listTables", tag: "data", summary: "Tables of a database that the caller may read", list: true, params: []parameter{needed},
 			out: []tableInfo{}, also: sqlFails},
 		"POST /v1/query/execute": {id: "execute", tag: "data", summary: "Run one statement", in: queryRequest{}, need: []string{"database", "sql"}, strict: true, out: executed(),
-			also: sqlFails, media: []string{csvForm, ndjsonForm, arrowForm}, meta: map[string]*jsonschema.Schema{"scans": {Type: "array", Items: scan}},
+			also: sqlFails, status: []int{200, 202}, media: []string{csvForm, ndjsonForm, arrowForm}, meta: map[string]*jsonschema.Schema{"scans": {Type: "array", Items: scan}},
 			detail:  "A query; or COPY … TO LAKE, EXPLAIN COPY, CREATE or DROP EXTERNAL TABLE. The Accept header chooses a form that streams the whole result.",
 			example: example(`{"database":"shop","sql":"SELECT count(*) FROM orders"}`)},
 		"GET /v1/queries":        {id: "listQueries", tag: "data", summary: "Statements that run now", list: true, out: []statementInfo{}},
@@ -100,10 +102,21 @@ func dataOperations() map[string]operation {
 		"POST /v1/database/ask": {id: "ask", tag: "data", summary: "Ask a question about a database", in: askRequest{}, need: []string{"database", "question"}, strict: true, out: answer{},
 			also: sqlFails, media: []string{eventStream}, detail: "With stream, the events schema, candidate, gate, rows, answer, done come as they happen.",
 			example: example(`{"database":"shop","question":"How many customers are there?"}`)},
-		"POST /v1/lake/copy": {id: "copyToLake", tag: "lake", summary: "Copy a query's rows into the lake", in: lakeCopyBody{}, need: []string{"database", "sql"}, strict: true, out: copied(), also: sqlFails,
+		"POST /v1/lake/copy": {id: "copyToLake", tag: "lake", summary: "Copy a query's rows into the lake", in: lakeCopyBody{}, need: []string{"database", "sql"}, strict: true, out: copied(), also: sqlFails, status: []int{200, 202},
+			detail: "Sent by an agent, it becomes a copy request: 202, and nothing is copied before a person approves it.",
 			params: []parameter{{Name: "Idempotency-Key", In: "header", Description: "not part of this version: refused", Schema: text()}}},
-		"GET /v1/lake/runs":            {id: "listRuns", tag: "lake", summary: "Runs of copies, newest first", list: true, out: []runInfo{}, also: []int{503}},
-		"GET /v1/lake/connections":     {id: "listConnections", tag: "lake", summary: "Connections to lakes", list: true, out: []connectionInfo{}},
-		"GET /v1/lake/external-tables": {id: "listExternalTables", tag: "lake", summary: "External tables", list: true, params: []parameter{database}, out: []tableInfo{}, also: sqlFails},
+		"GET /v1/lake/copy/requests": {id: "listCopyRequests", tag: "lake", summary: "Copies that agents asked for, newest first", out: []copyRequestInfo{}, also: []int{400},
+			meta: map[string]*jsonschema.Schema{"next_cursor": text()}, params: []parameter{
+				{Name: "state", In: "query", Description: "pending, approved, denied, withdrawn, expired, running, done or failed", Schema: text()},
+				{Name: "limit", In: "query", Schema: between("integer", 1, maxList)},
+				{Name: "cursor", In: "query", Description: "next_cursor of the page before", Schema: text()}}},
+		"GET /v1/lake/copy/requests/:id":    {id: "getCopyRequest", tag: "lake", summary: "A copy that an agent asked for", out: copyRequestInfo{}, also: []int{404}},
+		"DELETE /v1/lake/copy/requests/:id": {id: "withdrawCopyRequest", tag: "lake", summary: "Take a copy request back", out: copyRequestInfo{}, also: []int{404, 409}},
+		"POST /v1/lake/copy/requests/:id/approve": {id: "approveCopyRequest", tag: "lake", summary: "Approve a copy request, which runs it", in: approveBody{}, strict: true, out: copyApproved{}, also: sqlFails,
+			detail: "Needs a login with a fresh password and all that COPY needs; in one's own name an agent_copy grant too. It runs once. The body may be left out."},
+		"POST /v1/lake/copy/requests/:id/deny": {id: "denyCopyRequest", tag: "lake", summary: "Deny a copy request", in: denyBody{}, strict: true, out: copyRequestInfo{}, also: []int{404, 409}, detail: "The body may be left out."},
+		"GET /v1/lake/runs":                    {id: "listRuns", tag: "lake", summary: "Runs of copies, newest first", list: true, out: []runInfo{}, also: []int{503}},
+		"GET /v1/lake/connections":             {id: "listConnections", tag: "lake", summary: "Connections to lakes", list: true, out: []connectionInfo{}},
+		"GET /v1/lake/external-tables":         {id: "listExternalTables", tag: "lake", summary: "External tables", list: true, params: []parameter{database}, out: []tableInfo{}, also: sqlFails},
 	}
 }

@@ -61,7 +61,7 @@ var ownForms = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[time.Time]():                     {Type: "string", Format: "date-time"},
 	reflect.TypeFor[api.ImageData]():                 {Type: "string", ContentEncoding: "base64"},
 	reflect.TypeFor[api.ToolCallFunctionArguments](): {Type: "object"},
-	reflect.TypeFor[agent.Outcome]():                 oneOfTexts(string(agent.Answered), string(agent.Declined), string(agent.Failed)),
+	reflect.TypeFor[agent.Outcome]():                 oneOfTexts(string(agent.Answered), string(agent.Declined), string(agent.Failed), string(agent.CopyRequested)),
 }
 
 // readForms are those of types that only requests have.

@@ -17,6 +17,7 @@ import (
 type people struct {
 	*store.Accounts
 	store *store.Store
+	path  string // of the store
 
 	mu    sync.Mutex
 	later time.Duration
@@ -75,7 +76,7 @@ func newPeople(t testing.TB) *people {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	p := &people{store: s}
+	p := &people{store: s, path: path}
 	p.Accounts = store.NewAccounts(s, p.now)
 	return p
 }

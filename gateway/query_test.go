@@ -47,7 +47,7 @@ func withShop(t testing.TB) *fixture {
 	}
 	t.Cleanup(func() { _ = shop.Close() })
 	return newFixture(t, func(c *Config) {
-		c.Accounts = people
+		c.Accounts, c.Learning = people, people.store
 		c.Sources, c.Lake, c.MaxRows = map[string]*database.Source{"shop": shop}, lake, 1000
 	})
 }

@@ -96,7 +96,21 @@ func (s *server) routes() []route {
 		{method: "GET", path: "/v1/queries", class: member, handle: list(s, s.listQueries)},
 		{method: "DELETE", path: "/v1/queries/:id", class: member, handle: s.cancelQuery},
 		{method: "POST", path: "/v1/database/ask", class: member, handle: s.ask},
+		{method: "GET", path: "/v1/learning/questions", class: member, handle: s.learningQuestions},
+		{method: "GET", path: "/v1/learning/questions/:id", class: member, handle: s.learningQuestion},
+		{method: "POST", path: "/v1/learning/questions/:id/mark", class: member, handle: s.learningMark},
+		{method: "GET", path: "/v1/learning/verified", class: member, handle: s.learningVerified},
+		{method: "POST", path: "/v1/learning/verified", class: member, handle: s.learningVerify},
+		{method: "GET", path: "/v1/learning/verified/:id", class: member, handle: s.learningVerifiedOne},
+		{method: "DELETE", path: "/v1/learning/verified/:id", class: member, handle: s.learningWithdraw},
+		{method: "GET", path: "/v1/learning/export", class: member, handle: s.learningExport},
+		{method: "POST", path: "/v1/learning/import", class: member, handle: s.learningImport},
 		{method: "POST", path: "/v1/lake/copy", class: member, handle: s.lakeCopy},
+		{method: "GET", path: "/v1/lake/copy/requests", class: member, handle: s.listCopyRequests},
+		{method: "GET", path: "/v1/lake/copy/requests/:id", class: member, handle: s.getCopyRequest},
+		{method: "DELETE", path: "/v1/lake/copy/requests/:id", class: member, handle: s.withdrawCopyRequest},
+		{method: "POST", path: "/v1/lake/copy/requests/:id/approve", class: member, handle: s.approveCopyRequest},
+		{method: "POST", path: "/v1/lake/copy/requests/:id/deny", class: member, handle: s.denyCopyRequest},
 		{method: "GET", path: "/v1/lake/runs", class: member, handle: list(s, s.lakeRuns)},
 		{method: "GET", path: "/v1/lake/connections", class: member, handle: list(s, s.lakeConnections)},
 		{method: "GET", path: "/v1/lake/external-tables", class: member, handle: list(s, s.externalTables)},
@@ -110,6 +124,7 @@ func (s *server) routes() []route {
 			}
 		}
 	}
+	rs = append(rs, s.collectionRoutes()...)
 	return append(rs, s.absentRoutes()...)
 }
 

@@ -38,3 +38,12 @@ func (w *sseStream) write(name string, data []byte) error {
 	w.c.Writer.Flush()
 	return nil
 }
+
+// comment writes what no client takes for an event. It must not come first: it would be a status.
+func (w *sseStream) comment(text string) error {
+	if _, err := w.c.Writer.WriteString(": " + text + "\n\n"); err != nil {
+		return err
+	}
+	w.c.Writer.Flush()
+	return nil
+}

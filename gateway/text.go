@@ -16,6 +16,9 @@ import (
 // completeText goes on from a text, or fills a gap in one, as converse answers a dialog: the same errors, turns and ends.
 func (s *server) completeText(c *gin.Context, t textRequest, emit func(turn) error) (err error) {
 	defer s.catch(c, &err)
+	if isAsk(t.model) {
+		return s.completeAsk(c, t, emit)
+	}
 	start := s.now()
 	m, err := s.model(c, t.model)
 	if err != nil {

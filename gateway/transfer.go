@@ -33,6 +33,9 @@ func (s *server) pull(c *gin.Context) {
 		if n := model.ParseName(t.Name); n.IsValid() && !mayUse(principal(c), n.DisplayShortest()) {
 			return fault.New(fault.Denied, "gateway.pull", "this key is narrowed to some models, and %s is not one of them", printable(t.Name, 200))
 		}
+		if err := notReserved(t.Name); err != nil {
+			return err
+		}
 		return s.audited(c, "model.pull", map[string]any{"model": t.Name, "insecure": t.Insecure}, func() error {
 			if err := s.cfg.Registry.Pull(ctx, t, tell); err != nil {
 				return err

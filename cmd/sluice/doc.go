@@ -12,6 +12,7 @@
 //	the model of an ask that names none      default.go
 //	the interfaces that rooms state          wire.go
 //	the first admin key                      bootstrap.go
+//	documents: the store, vectors, its model serve_rag.go
 //	the audit ledger, COPY's entries in it   audit_wire.go
 //	typing a password                        password.go
 //	talking to a server                      client.go

@@ -58,7 +58,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		serveCmd(), runCmd(), askCmd(), sqlCmd(), copyCmd(),
 		pullCmd(), pushCmd(), createCmd(), listCmd(), psCmd(), showCmd(), stopCmd(), cpCmd(), rmCmd(),
-		queriesCmd(), loginCmd(), logoutCmd(), usersCmd(), keysCmd(), grantsCmd(), auditCmd(), gateCmd(), evalCmd(), loadCmd(), doctorCmd(), versionCmd(),
+		queriesCmd(), loginCmd(), logoutCmd(), usersCmd(), keysCmd(), grantsCmd(), learningCmd(), ragCmd(), auditCmd(), gateCmd(), evalCmd(), loadCmd(), doctorCmd(), versionCmd(),
 	)
 	for _, name := range []string{"mcp"} {
 		root.AddCommand(absentCmd(name))

@@ -23,6 +23,7 @@ import (
 	"sluice/gateway"
 	"sluice/lakecopy"
 	"sluice/models"
+	"sluice/rag/collection"
 	"sluice/scheduler"
 	"sluice/store"
 )
@@ -67,24 +68,25 @@ type server struct {
 
 	pullDefaults bool // was asked for
 
-	log       *slog.Logger
-	level     *slog.LevelVar // of log
-	lock      *os.File
-	store     *store.Store
-	accounts  *store.Accounts
-	ledger    *store.Ledger
-	lake      *lakecopy.Service
-	databases map[string]*database.Source
-	reach     *reach // of the databases
-	asker     *agent.Agent
-	catalogue catalogue
-	sources   *sources // of models
-	installed *models.Store
-	inventory scheduler.Inventory
-	scheduler *scheduler.Scheduler
-	defaults  *defaultPuller
-	handler   http.Handler
-	listener  net.Listener
+	log         *slog.Logger
+	level       *slog.LevelVar // of log
+	lock        *os.File
+	store       *store.Store
+	accounts    *store.Accounts
+	ledger      *store.Ledger
+	lake        *lakecopy.Service
+	databases   map[string]*database.Source
+	reach       *reach // of the databases
+	asker       *agent.Agent
+	catalogue   catalogue
+	sources     *sources // of models
+	installed   *models.Store
+	inventory   scheduler.Inventory
+	scheduler   *scheduler.Scheduler
+	collections *collection.Service
+	defaults    *defaultPuller
+	handler     http.Handler
+	listener    net.Listener
 }
 
 // newServer starts everything but the listener's loop. On an error all that had started is closed again.
@@ -129,6 +131,9 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err = s.openLake(ctx); err != nil {
 		return err
 	}
+	if err = s.store.SettleCopyRequests(ctx, time.Now()); err != nil { // after the lake settled its runs
+		return err
+	}
 	if err = s.openDatabases(ctx); err != nil {
 		return err
 	}
@@ -138,10 +143,13 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err = s.newScheduler(); err != nil {
 		return err
 	}
+	if err = s.openCollections(ctx); err != nil {
+		return err
+	}
 	completer := &completer{models: s.installed, scheduler: s.scheduler}
 	asker, err := agent.New(agent.Config{
 		Completer: completer, Model: cfg.Agent.Model, Approved: cfg.Agent.ApprovedModels, MaxRows: cfg.Agent.MaxRows,
-		Timeout: time.Duration(cfg.Agent.Timeout), Record: recorder(s.store), Candidates: cfg.Agent.Candidates,
+		Timeout: time.Duration(cfg.Agent.Timeout), Record: agent.RecordIn(s.store), Verified: agent.VerifiedIn(s.store), Candidates: cfg.Agent.Candidates,
 		HideValues: func(string) bool { return !cfg.Agent.ShowValues },
 	})
 	if err != nil {
@@ -151,10 +159,10 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.handler, err = gateway.New(gateway.Config{
 		Version: version, Models: s.installed, Scheduler: s.scheduler, Sources: s.databases,
 		Agent:    &defaultModel{asker: asker, cfg: cfg, installed: s.installed, catalogue: &s.catalogue, memory: s.memory},
-		Registry: s.sources, Warnings: s.warnings, Lake: s.lake, Accounts: s.accounts, Ledger: auditLedger{s.ledger}, FreshFor: time.Duration(cfg.Auth.FreshFor),
+		Registry: s.sources, Warnings: s.warnings, Lake: s.lake, CopyRequests: s.store, Accounts: s.accounts, Ledger: auditLedger{s.ledger}, Learning: s.store, FreshFor: time.Duration(cfg.Auth.FreshFor),
 		OpenOllama: cfg.Auth.OllamaRoutes == "open", OpenAdmin: cfg.Auth.OpenAdmin, Loopback: cfg.Loopback(),
 		MaxRows: cfg.Limits.Rows, MaxBody: int64(cfg.Limits.Body), StatementTimeout: time.Duration(cfg.Limits.StatementTimeout),
-		Origins: cfg.Origins, Log: s.log,
+		Origins: cfg.Origins, Log: s.log, Collections: s.collections,
 	})
 	return err
 }
@@ -196,6 +204,8 @@ func (s *server) serve(ctx context.Context) error {
 	go func() { schedulerDone <- s.scheduler.Run(schedulerCtx) }()
 	stopDefaults := s.startDefaults(ctx)
 	defer stopDefaults()
+	stopFollowing := s.followModel(schedulerCtx)
+	defer stopFollowing()
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -237,6 +247,7 @@ func (s *server) serve(ctx context.Context) error {
 			web.Close()
 		}
 	}
+	stopFollowing()
 	stopScheduler()
 	if stopped := <-schedulerDone; err == nil && stopped != nil && !errors.Is(stopped, context.Canceled) {
 		err = stopped
@@ -272,6 +283,11 @@ func (s *server) close() {
 	}
 	if s.asker != nil {
 		s.asker.Close() // it may be looking at the databases
+	}
+	if s.collections != nil {
+		if err := s.collections.Close(); err != nil {
+			s.log.Warn("closing the store of documents", "error", err)
+		}
 	}
 	for name, src := range s.databases {
 		if err := src.Close(); err != nil {

@@ -42,28 +42,6 @@ func sqlCmd() *cobra.Command {
 	return cmd
 }
 
-func copyCmd() *cobra.Command {
-	var database string
-	cmd := &cobra.Command{
-		Use: "copy SQL", Short: "Run COPY (query) TO LAKE 'path' WITH (…) and wait for it", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := newClient()
-			db, err := c.pickDatabase(cmd, database)
-			if err != nil {
-				return err
-			}
-			var got data[json.RawMessage]
-			body := map[string]any{"database": db, "sql": strings.Join(args, " "), "wait": true}
-			if err := c.call(cmd.Context(), "POST", "/v1/lake/copy", body, &got); err != nil {
-				return err
-			}
-			return printCopy(cmd, got.Data)
-		},
-	}
-	cmd.Flags().StringVarP(&database, "database", "d", "", "database; may be left out when there is only one")
-	return cmd
-}
-
 func (c *client) execute(cmd *cobra.Command, body map[string]any, format string) error {
 	accept := map[string]string{"csv": "text/csv", "ndjson": "application/x-ndjson", "table": ""}
 	kind, ok := accept[format]
@@ -101,6 +79,7 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 		RowCount  int64               `json:"row_count"`
 		Truncated bool                `json:"truncated"`
 		RunID     string              `json:"run_id"`
+		Outcome   string              `json:"outcome"` // of a COPY that an agent's key sent
 		Created   string              `json:"created"`
 		Dropped   string              `json:"dropped"`
 		Command   string              `json:"command"` // of a write
@@ -110,7 +89,7 @@ func (c *client) execute(cmd *cobra.Command, body map[string]any, format string)
 	}
 	out := cmd.OutOrStdout()
 	switch {
-	case result.RunID != "":
+	case result.RunID != "" || result.Outcome != "":
 		return printCopy(cmd, got.Data)
 	case result.Created != "" || result.Dropped != "":
 		what, name := "created", result.Created
@@ -170,22 +149,4 @@ func printRows(out io.Writer, columns []column, rows [][]json.RawMessage) error 
 		lines = append(lines, line)
 	}
 	return printTable(out, header, lines)
-}
-
-func printCopy(cmd *cobra.Command, raw json.RawMessage) error {
-	if wantJSON(cmd) {
-		return printJSON(cmd, raw)
-	}
-	var r struct {
-		RunID      string `json:"run_id"`
-		Rows       int64  `json:"rows_written"`
-		Files      int64  `json:"files_written"`
-		Bytes      int64  `json:"bytes_written"`
-		Partitions int64  `json:"partitions_touched"`
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "copied %d rows in %d file(s), %d partition(s), %s (run %s)\n", r.Rows, r.Files, r.Partitions, bytesText(r.Bytes), r.RunID)
-	return err
 }

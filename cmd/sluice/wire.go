@@ -12,19 +12,7 @@ import (
 	"sluice/models"
 	"sluice/runner"
 	"sluice/scheduler"
-	"sluice/store"
 )
-
-// recorder keeps each ask for the Learning Loop.
-func recorder(s *store.Store) func(context.Context, agent.Record) error {
-	return func(ctx context.Context, r agent.Record) error {
-		return s.InsertAsk(ctx, store.Ask{
-			ID: r.ID, KeyID: r.KeyID, Owner: r.Owner, Database: r.Database, Question: r.Question, WrittenSQL: r.Written,
-			ExecutedSQL: r.SQL, Outcome: string(r.Outcome), Reason: r.Reason, Model: r.Model, ModelCalls: r.ModelCalls,
-			Duration: r.Took, CreatedAt: r.At,
-		})
-	}
-}
 
 // agentOwner is for whom the agent's prompts are computed: who asked is not known here. The gateway's words are longer.
 const agentOwner = "agent"

@@ -126,24 +126,39 @@ func (c *conn) prepare(sql string) (*duck.PreparedStatement, error) {
 	return &st, nil
 }
 
-// strings runs a statement of ours whose columns are all VARCHAR, with text arguments, and gives its rows. A NULL is nil.
-func (c *conn) strings(sql string, args ...string) ([][]*string, error) {
+// bound makes a statement of ours ready, with text arguments; the caller destroys it.
+func (c *conn) bound(sql string, args []string) (*duck.PreparedStatement, error) {
 	st, err := c.prepare(sql)
 	if err != nil {
 		return nil, err
 	}
-	defer duck.DestroyPrepare(st)
 	for i, a := range args {
 		if duck.BindVarchar(*st, duck.IdxT(i+1), a) != duck.StateSuccess {
+			duck.DestroyPrepare(st)
 			return nil, &engineError{msg: "cannot bind argument " + strconv.Itoa(i+1)}
 		}
 	}
+	return st, nil
+}
+
+// strings runs a statement of ours whose columns are all VARCHAR, with text arguments, and gives its rows. A NULL is nil.
+func (c *conn) strings(sql string, args ...string) ([][]*string, error) {
+	st, err := c.bound(sql, args)
+	if err != nil {
+		return nil, err
+	}
+	defer duck.DestroyPrepare(st)
 	var res duck.Result
 	defer duck.DestroyResult(&res)
 	if duck.ExecutePrepared(*st, &res) != duck.StateSuccess {
 		return nil, &engineError{kind: duck.ResultErrorType(&res), msg: duck.ResultError(&res)}
 	}
 	cols := int(duck.ColumnCount(&res))
+	for i := range cols {
+		if duck.ColumnType(&res, duck.IdxT(i)) != duck.TypeVarchar { // its memory would be read as something that it is not
+			return nil, &engineError{msg: "column " + strconv.Itoa(i+1) + " is not VARCHAR"}
+		}
+	}
 	var out [][]*string
 	for {
 		chunk := duck.FetchChunk(res)

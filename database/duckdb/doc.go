@@ -22,4 +22,5 @@
 //	which files of a partitioned table   prune.go
 //	the engine's packings to plain Arrow convert.go, maps.go
 //	sample files, `sluice gate`          create.go, offline.go
+//	files of Sluice's own                own.go
 package duckdb

@@ -38,10 +38,11 @@ var rooms = map[string][]string{
 	"database/pgrole":       {"fault"},
 	"rag":                   {"access", "sqlguard", "database", "models", "store", "fault"},
 	"agent":                 {"access", "rag", "sqlguard", "database", "models", "store", "fault"},
-	"agent/eval":            {"agent", "access", "sqlguard", "database", "fault"},
+	"rag/collection":        {"access", "database/duckdb", "fault"},
+	"agent/eval":            {"agent", "access", "rag", "sqlguard", "database", "fault"},
 	"lakecopy":              {"access", "sqlguard", "database", "store", "fault"},
-	"gateway":               {"access", "agent", "scheduler", "scheduler/remote", "runner", "units", "lakecopy", "rag", "models", "models/reply", "models/registry", "sqlguard", "database", "fault"},
-	"cmd/sluice":            {".", "access", "agent", "agent/eval", "config", "database", "database/pgrole", "fault", "gateway", "lakecopy", "models", "models/registry", "rag", "runner", "scheduler", "scheduler/fit", "scheduler/inventory", "scheduler/remote", "sqlguard", "store", "units"},
+	"gateway":               {"access", "agent", "scheduler", "scheduler/remote", "runner", "units", "lakecopy", "rag", "rag/collection", "models", "models/reply", "models/registry", "sqlguard", "database", "fault"},
+	"cmd/sluice":            {".", "access", "agent", "agent/eval", "config", "database", "database/pgrole", "fault", "gateway", "lakecopy", "models", "models/registry", "rag", "rag/collection", "runner", "scheduler", "scheduler/fit", "scheduler/inventory", "scheduler/remote", "sqlguard", "store", "units"},
 	"cmd/sluice-runner":     {"runner", "runner/engine", "fault"},
 	"internal/edges":        {},
 	"internal/runnertest":   {"runner", "fault"},
@@ -56,6 +57,8 @@ var rooms = map[string][]string{
 	"internal/archlist":     {},
 	"bench/beside":          {},
 	"bench/engine":          {"bench/beside"},
+	"bench/agent":           {"agent", "agent/eval", "bench/beside", "fault"},
+	"bench/rag":             {"bench/beside", "rag/collection"},
 	"bench/gate":            {"bench/beside", "database", "fault", "sqlguard", "store"},
 }
 
@@ -77,15 +80,15 @@ var alone = map[string][]string{
 	"github.com/ollama/ollama/fs/ggml":       {"models", "runner/engine"},
 	"github.com/ollama/ollama/convert":       {"models"},
 	"github.com/tmc/langchaingo":             {"agent", "rag"},
-	"github.com/pgvector/pgvector-go":        {"rag"},
+	"github.com/pgvector/pgvector-go":        {"rag/collection", "bench/rag"},
 	"github.com/pganalyze/pg_query_go":       {"sqlguard", "bench/gate"}, // the latter measures it
 	"github.com/duckdb":                      {"database/duckdb"},
 	"github.com/apache/arrow-go/v18/parquet": {"lakecopy"},
 	"modernc.org/sqlite":                     {"store"},
 	"github.com/pressly/goose":               {"store"},
-	"github.com/goccy/go-yaml":               {"config", "models", "scheduler/inventory"},
+	"github.com/goccy/go-yaml":               {"config", "models", "scheduler/inventory", "gateway"},
 	"github.com/spf13/cobra":                 {"cmd/sluice"},
-	"github.com/jackc/pgx":                   {"database/postgres", "database/pgrole", "internal/pgtest", "store", "rag"},
+	"github.com/jackc/pgx":                   {"database/postgres", "database/pgrole", "internal/pgtest", "store", "rag/collection", "bench/rag", "agent/eval"},
 	"golang.org/x/crypto":                    {"store"},
 }
 
