@@ -1,5 +1,5 @@
-// Package agent answers a question about a database: question → what is known → candidates → mending → gate → rows → vote →
-// answer, or an honest no.
+// Package agent answers a question about a database: question → what is known → candidates → mending → gate → rows → doubts →
+// vote → answer, or an honest no.
 //
 // The model writes SQL and nothing else, and mostly under a grammar of the tables that the asker may read. What a person
 // reads comes from code: the sentence from the rows, a decline from the gate's reason or from what is known of the data, a
@@ -16,9 +16,13 @@
 //	the order of the steps, time limit      agent.go
 //	what is known, what it is about         know.go        rag finds it
 //	the agent's prompt                      guided.go
+//	what wordings mean in SQL               hints.go
 //	grammars: tables in focus, all tables   grammar.go, gbnf.go
 //	rounds, the model's calls, one try      candidates.go
 //	showing the model its error             repair.go
+//	what speaks against a statement         doubt.go       joins, tables
+//	against its values and words            doubtwords.go
+//	leaving that out of it                  prune.go
 //	which result wins                       vote.go
 //	when to say no, and what instead        decline.go, attributes.go
 //	earlier turns, confirmed questions      conversation.go
