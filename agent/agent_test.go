@@ -137,6 +137,7 @@ func TestAskAnswersFromTheRows(t *testing.T) {
 		"a count in all": {"SELECT SUM(order_id) AS ids FROM orders", "ids: 10."},
 		"nested":         {`SELECT [1, 2] AS l, {'a': 'x'} AS s, '{"k":1}'::JSON AS j FROM orders LIMIT 1`, `l: [1,2], s: {"a":"x"}, j: {"k":1}.`},
 		"a sum":          {"SELECT SUM(total) AS total FROM orders", "total: 35.50."},
+		"no name":        {"SELECT COUNT(*) FROM orders", "count: 4."},
 		"one row":        {"SELECT name, customer_id FROM customers WHERE customer_id = 1", "name: Ada, customer_id: 1."},
 		"several rows":   {"SELECT name FROM customers ORDER BY 1", "2 rows: name: Ada; name: Bo."},
 		"no row":         {"SELECT name FROM customers WHERE name = 'Zoe'", "No rows match."},

@@ -1,7 +1,7 @@
 // Package agent answers a question about a database: question → what is known → candidates → mending → gate → rows → doubts →
 // vote → answer, or an honest no.
 //
-// The model writes SQL and nothing else, and mostly under a grammar of the tables that the asker may read. What a person
+// The model writes SQL and nothing else, if wanted under a grammar of the tables that the asker may read. What a person
 // reads comes from code: the sentence from the rows, a decline from the gate's reason or from what is known of the data, a
 // failure from what was tried. So no placeholder, tool call or SQL block of a model can reach a person. Only when most of
 // the candidates say that a question cannot be answered is their reason shown, and then without numbers.

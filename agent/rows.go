@@ -16,5 +16,10 @@ func read(ctx context.Context, src Source, approved sqlguard.Approved, rows, byt
 	}
 	defer reader.Release()
 	got, err := database.Collect(reader, rows, bytes)
+	for i, c := range got.Columns {
+		if c.Name == "count_star()" { // DuckDB's name for count(*), which nobody wrote
+			got.Columns[i].Name = "count"
+		}
+	}
 	return &Table{Columns: got.Columns, Rows: got.Rows, Truncated: got.Cut != database.NotCut}, err
 }
