@@ -244,8 +244,8 @@ func (k *ask) gate(ctx context.Context, t *try) (done bool, err error) {
 	return false, nil
 }
 
-// approve asks the gate, and again for each mending. mended is the statement that it let through, when that is not the
-// model's.
+// approve asks the gate, and again for each mending. mended is the statement that it let through or that the error is
+// about, when that is not the model's.
 func (k *ask) approve(ctx context.Context, written string) (approved sqlguard.Approved, mended string, err error) {
 	profile := ProfileOf(k.q.Who)
 	sql := written
@@ -275,10 +275,10 @@ func (k *ask) approve(ctx context.Context, written string) (approved sqlguard.Ap
 			}
 		}
 	}
-	if err != nil || sql == written {
+	if sql == written {
 		return approved, "", err
 	}
-	return approved, sql, nil
+	return approved, sql, err
 }
 
 // rows runs a candidate.

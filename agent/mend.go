@@ -10,7 +10,7 @@ import (
 )
 
 // maxMends bounds the mendings of one statement.
-const maxMends = 3
+const maxMends = 10
 
 // mender changes a statement that the gate refused, by what the gate said of it and what is known of the database. It
 // changes single names, conditions of joins and literals at places of the text, and never runs anything: what it makes
@@ -138,24 +138,40 @@ func (s *statementText) column(at int, hint string) (string, string, bool) {
 	if b == nil || !ok {
 		return "", "", false
 	}
-	place := func(with string) edit { return edit{s.ts[ref.first].start, s.ts[ref.last].end, with} }
 	if found := s.owners(b, ref.column); len(found) > 0 {
 		with := found[0].source.written + "." + s.k.Identifier(found[0].column)
-		return s.edited(ref.column+" is a column of "+found[0].source.name, place(with))
+		return s.edited(ref.column+" is a column of "+found[0].source.name, s.everywhere(b, ref, with)...)
 	}
 	if r, stored, ok := s.elsewhere(ref); ok {
 		if join, ok := s.join(b, r); ok {
-			with := place(s.k.Identifier(r.Name) + "." + s.k.Identifier(stored))
-			into := edit{s.behindFrom(b), s.behindFrom(b), join}
-			edits := []edit{with, into}
+			edits := append(s.everywhere(b, ref, s.k.Identifier(r.Name)+"."+s.k.Identifier(stored)), edit{s.behindFrom(b), s.behindFrom(b), join})
 			slices.SortFunc(edits, func(x, y edit) int { return x.start - y.start })
 			return s.edited(ref.column+" is a column of "+r.Name+", which is joined", edits...)
 		}
 	}
 	if n, stored, ok := s.similar(b, ref, hint); ok {
-		return s.edited(ref.column+" is called "+stored, place(n.written+"."+s.k.Identifier(stored)))
+		return s.edited(ref.column+" is called "+stored, s.everywhere(b, ref, n.written+"."+s.k.Identifier(stored))...)
 	}
 	return "", "", false
+}
+
+// everywhere writes a reference anew, with all those of the same block that are written like it.
+func (s *statementText) everywhere(b *block, ref reference, with string) (out []edit) {
+	for i := b.from + 1; i < b.to; i++ {
+		r, ok := referenceAt(s.ts, i)
+		if !ok || i > 0 && s.ts[i-1].is(".", "AS") || !strings.EqualFold(r.column, ref.column) || !strings.EqualFold(r.qualifier, ref.qualifier) ||
+			r.last+1 < len(s.ts) && s.ts[r.last+1].is("(") || within(s.blocks, i) != b || r.first != ref.first && s.sourceAt(b, i) {
+			continue
+		}
+		out = append(out, edit{s.ts[r.first].start, s.ts[r.last].end, with})
+		i = r.last
+	}
+	return out
+}
+
+// sourceAt says whether a token names what stands in FROM, or is an alias there.
+func (s *statementText) sourceAt(b *block, i int) bool {
+	return b.at["FROM"] > 0 && i > b.at["FROM"] && i < b.end("FROM") && (s.ts[i-1].is("FROM", "JOIN", ",") || s.ts[i-1].kind == word && !s.ts[i-1].is("ON", "AND", "OR", "NOT", "USING"))
 }
 
 // elsewhere finds the relation out of reach that has a column: the one that qualifies it, else one of the focus, else the

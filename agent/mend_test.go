@@ -28,11 +28,15 @@ func TestMendingByWhatTheGateSays(t *testing.T) {
 		},
 		"a column whose table is not in FROM": {
 			"SELECT city, COUNT(*) FROM orders GROUP BY city",
-			"SELECT customers.city, COUNT(*) FROM orders JOIN customers ON customers.customer_id = orders.customer_id GROUP BY city",
+			"SELECT customers.city, COUNT(*) FROM orders JOIN customers ON customers.customer_id = orders.customer_id GROUP BY customers.city",
 		},
 		"a table that is named and not in FROM": {
 			"SELECT customers.city FROM orders WHERE orders.status = 'CANC'",
 			"SELECT customers.city FROM orders JOIN customers ON customers.customer_id = orders.customer_id WHERE orders.status = 'CANC'",
+		},
+		"the same name twice, and an alias of that name": {
+			"SELECT o.city AS city, COUNT(*) FROM orders o WHERE o.city <> 'Lyon' GROUP BY o.city ORDER BY city",
+			"SELECT customers.city AS city, COUNT(*) FROM orders o JOIN customers ON customers.customer_id = o.customer_id WHERE customers.city <> 'Lyon' GROUP BY customers.city ORDER BY city",
 		},
 		"two joins away": {
 			"SELECT p.product_name, customers.city FROM products p",
