@@ -243,7 +243,9 @@ func (k *ask) run(ctx context.Context) error {
 		return err
 	}
 	if !k.choose() {
-		k.fail(k.tried())
+		if !k.declinedUntold() {
+			k.fail(k.tried())
+		}
 		return nil
 	}
 	k.declinedAfter()

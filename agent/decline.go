@@ -196,8 +196,44 @@ func (k *ask) declinedAfter() {
 	}
 	if reason := k.beyond(); reason != "" {
 		k.retract(reason)
+		return
+	}
+	if reason := k.toldNowhere(); reason != "" {
+		k.retract(reason)
 	}
 }
+
+// declinedUntold declines, when no statement worked, what the data has no words for: then the names that it was refused
+// were no slip of the model's.
+func (k *ask) declinedUntold() bool {
+	for _, t := range k.tries {
+		if t.refusal == nil || !strings.HasPrefix(t.refusal.Msg, "there is no ") {
+			return false
+		}
+	}
+	reason := k.toldNowhere()
+	if reason == "" || len(k.tries) == 0 || k.off().Decline {
+		return false
+	}
+	k.decline(reason)
+	return true
+}
+
+// toldNowhere names the words of the question that are in no name, comment or value, when they are enough to doubt that it
+// can be answered.
+func (k *ask) toldNowhere() string {
+	if len(k.focus.Unknown) < manyUnknown || !k.unknownForSure() || len(k.earlier) > 0 {
+		return ""
+	}
+	said := make([]string, len(k.focus.Unknown))
+	for i, w := range k.focus.Unknown {
+		said[i] = "'" + rag.OneLine(w, maxWord) + "'"
+	}
+	return "nothing that you may read in '" + k.src.Name() + "' tells of " + strings.Join(said, ", ")
+}
+
+// maxWord bounds a word of a question in a reason, in characters.
+const maxWord = 40
 
 // retract turns an answer into a decline. The statement stays, so that a person sees what was looked for.
 func (k *ask) retract(reason string) {

@@ -102,6 +102,10 @@ func TestDeclinesWhenWhatIsNamedIsNotThere(t *testing.T) {
 			"How many orders were placed in 2081?", "SELECT COUNT(*) FROM orders WHERE EXTRACT(YEAR FROM ordered_at) = 2081",
 			"the dates go from",
 		},
+		"words that are nowhere, and nothing found": {
+			"Which tickets were escalated by telephone?", "SELECT ticket_id FROM tickets WHERE topic = 'delivery' AND priority > 9",
+			"nothing that you may read in 'shopdesk' tells of 'escalated', 'telephone'",
+		},
 		"a value that is there": {
 			"How many tickets about delivery are there?", "SELECT COUNT(*) FROM tickets WHERE topic = 'delivery'", "",
 		},
@@ -127,6 +131,27 @@ func TestDeclinesWhenWhatIsNamedIsNotThere(t *testing.T) {
 			}
 			if want == Declined && !strings.Contains(ans.Text, "ask, for example, about") {
 				t.Errorf("it does not say what could be asked: %q", ans.Text)
+			}
+		})
+	}
+}
+
+// TestWhatTheDataHasNoWordsFor is declined when every statement names what is not there, and fails when something else is wrong.
+func TestWhatTheDataHasNoWordsFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		question, sql string
+		want          Outcome
+	}{
+		"no such column":            {"Which tickets were escalated by telephone?", "SELECT ticket_id FROM tickets WHERE escalated_telephonically", Declined},
+		"no such table":             {"Which tickets were escalated by telephone?", "SELECT escalation_id FROM telephony", Declined},
+		"a mistake of another kind": {"Which tickets were escalated by telephone?", "SELECT ticket_id FROM tickets WHERE priority = DATE 'x'", Failed},
+		"all words are there":       {"Which tickets are about delivery?", "SELECT xyzzy FROM tickets", Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := completer(func(Completion) (string, error) { return row.sql, nil })
+			ans, err := newAgent(t, Config{Completer: model}).Ask(t.Context(), shopdesk(t), Ask{Who: admin(), Question: row.question})
+			if err != nil || ans.Outcome != row.want || ans.Table != nil || row.want == Declined && !strings.Contains(ans.Reason, "'telephone'") {
+				t.Errorf("%+v, %v", ans, err)
 			}
 		})
 	}
