@@ -105,10 +105,13 @@ func (s *server) createCollection(c *gin.Context) {
 	if err == nil && req.Database != "" && (s.cfg.Sources[req.Database] == nil || !access.MayDatabase(principal(c), req.Database)) {
 		err = fault.New(fault.NotFound, "gateway.createCollection", "there is no database '%s' that you may read", printable(req.Database, 63))
 	}
-	var made collection.Collection
+	made := collection.Collection{Name: req.Name, Description: req.Description, Database: req.Database}
+	if err == nil { // before the ledger: what is refused leaves no entry
+		err = svc.MayCreate(c.Request.Context(), principal(c), made)
+	}
 	if err == nil {
 		err = s.audited(c, "collection.create", map[string]any{"collection": req.Name}, func() (err error) {
-			made, err = svc.Create(c.Request.Context(), principal(c), collection.Collection{Name: req.Name, Description: req.Description, Database: req.Database})
+			made, err = svc.Create(c.Request.Context(), principal(c), made)
 			return err
 		})
 	}

@@ -127,6 +127,7 @@ func TestGrantsOnCollections(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	failure(t, f.json("POST", at+"/documents", bob, m{"text": "x"}), 403, "denied")
+	failure(t, f.json("POST", "/v1/rag/collections", readOnlyKey, m{"name": "more"}), 403, "denied") // and leaves nothing in the ledger
 	if got := data[m](t, f.json("POST", at+"/documents", ann, m{"text": "x"})); got["result"] != "added" || got["added_by"] != "ann" {
 		t.Errorf("%v", got)
 	}

@@ -146,32 +146,40 @@ func (s *Service) MayChange(ctx context.Context, who access.Principal, name stri
 // MayWrite says whether somebody may change a collection that they may read.
 func (s *Service) MayWrite(who access.Principal, c Collection) bool { return may(who, c, true) }
 
-// Create makes an empty collection, which belongs to the user behind who. It takes the role read_write, and no agent. That
-// a name is taken is told to everybody who may create one: names are one space.
-func (s *Service) Create(ctx context.Context, who access.Principal, c Collection) (Collection, error) {
-	const op = "collection.Create"
+// MayCreate says why a collection cannot be made: by its name, by who asks, or because there are too many.
+func (s *Service) MayCreate(ctx context.Context, who access.Principal, c Collection) error {
+	const op = "collection.MayCreate"
 	if err := checkName(c.Name); err != nil {
-		return Collection{}, err
+		return err
 	}
 	if err := checkLine("description", c.Description, maxDescription); err != nil {
-		return Collection{}, err
+		return err
 	}
 	if !mayCreate(who, c.Name) {
 		e := &fault.Error{Code: fault.Denied, Op: op, Kind: "auth", Msg: "you may not make a collection of this name", Hint: "it takes the role read_write, and a key without grants for other collections"}
 		if who.Agent {
 			e.Msg, e.Hint = "an agent's key reads collections and makes none", ""
 		}
-		return Collection{}, e
+		return e
 	}
 	if c.Database != "" && !access.MayDatabase(who, c.Database) {
-		return Collection{}, fault.New(fault.NotFound, op, "there is no database '%s' that you may read", cut(c.Database, 63))
+		return fault.New(fault.NotFound, op, "there is no database '%s' that you may read", cut(c.Database, 63))
 	}
 	all, err := s.cfg.Store.Collections(ctx)
 	if err != nil {
-		return Collection{}, err
+		return err
 	}
 	if len(all) >= s.cfg.Limits.Collections {
-		return Collection{}, fault.New(fault.TooLarge, op, "there are %d collections, which is as many as this server keeps: delete one first", len(all))
+		return fault.New(fault.TooLarge, op, "there are %d collections, which is as many as this server keeps: delete one first", len(all))
+	}
+	return nil
+}
+
+// Create makes an empty collection, which belongs to the user behind who. It takes the role read_write, and no agent. That
+// a name is taken is told to everybody who may create one: names are one space.
+func (s *Service) Create(ctx context.Context, who access.Principal, c Collection) (Collection, error) {
+	if err := s.MayCreate(ctx, who, c); err != nil {
+		return Collection{}, err
 	}
 	c = Collection{Name: c.Name, Owner: who.Owner, Database: c.Database, Description: c.Description, CreatedAt: s.cfg.Now()}
 	if err := s.cfg.Store.Create(ctx, c); err != nil {
