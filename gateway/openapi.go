@@ -239,7 +239,11 @@ func (b *schemaBook) operation(rt route, op operation) *openapiOperation {
 
 // mediaSchema is that of an answer which is not JSON; of a stream of events, that of each of them.
 func mediaSchema(media string) *jsonschema.Schema {
-	if media != eventStream {
+	switch media {
+	case yamlForm: // the JSON answer's data, in YAML; for those who read it as a text, a text
+		return &jsonschema.Schema{Types: []string{"object", "string"}}
+	case eventStream:
+	default:
 		return text()
 	}
 	return &jsonschema.Schema{Type: "object", Description: "one event", Required: []string{"data"}, Properties: map[string]*jsonschema.Schema{
