@@ -100,7 +100,7 @@ func admin() access.Principal {
 	return access.Trusted("k1", access.Admin)
 }
 
-func newAgent(t *testing.T, cfg Config) *Agent {
+func newAgent(t testing.TB, cfg Config) *Agent {
 	t.Helper()
 	if cfg.Model == "" {
 		cfg.Model = "coder"

@@ -7,7 +7,7 @@ import (
 )
 
 // looking gives an ask that has come as far as its focus.
-func looking(t *testing.T, question string) *ask {
+func looking(t testing.TB, question string) *ask {
 	t.Helper()
 	src := shopdesk(t)
 	k := knowledgeOf(t, src, everything)
@@ -118,4 +118,22 @@ func TestLittleThatSpeaksAgainstAStatementSavesCalls(t *testing.T) {
 	if ans := askDesk(t, Config{}, &play{answers: [][]string{{transfers}}}, Ask{Question: "How many payments came by paypal?"}); ans.ModelCalls != 1 || ans.Written != paypal {
 		t.Errorf("another value than the one that is named: %+v", ans)
 	}
+}
+
+// FuzzLookingOver: no text breaks it, and what it leaves out leaves a text that can be looked over again.
+func FuzzLookingOver(f *testing.F) {
+	for _, sql := range []string{
+		"SELECT COUNT(*) FROM customers WHERE tier = 'G' AND city = 'Lyon'", "SELECT a FROM b JOIN c ON d = 'x' AND WHERE e = 'y' AND", "SELECT FROM WHERE AND", "SELECT x FROM a JOIN", "JOIN a ON a.b = a.b",
+		"SELECT o.order_id FROM orders o JOIN payments p ON o.order_id = p.payment_id LEFT JOIN tickets ON tickets.order_id = o.order_id WHERE p.method IN ('a', 'b') AND NOT o.status LIKE '%q'",
+		"SELECT 1 FROM (SELECT * FROM orders WHERE status = 'x') q, customers WHERE city = 'y' AND (tier = 'z' OR tier = 'w') GROUP BY 1 HAVING COUNT(*) > 2 ORDER BY 1 LIMIT 3",
+		`SELECT "a""b"."c" FROM "a""b" WHERE "c" BETWEEN 'x' AND 'y' AND "c" = 'z'`, "SELECT a.b.c.d FROM a.b.c AS d WHERE = 'x'", "'", "(", "SELECT \xff FROM \x00",
+	} {
+		f.Add(sql)
+	}
+	k := looking(f, "How many gold customers in Lyon have more than 3 orders?")
+	f.Fuzz(func(t *testing.T, sql string) {
+		if less, ok := k.pruned(sql, k.doubtsOf(sql)); ok && len(less) > len(sql)+1000 {
+			t.Errorf("%q became %q", sql, less)
+		}
+	})
 }

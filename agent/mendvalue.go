@@ -48,7 +48,7 @@ func (s *statementText) compared(i int) (rag.ColumnRef, bool) {
 		for at >= 1 && (s.ts[at].kind == text || s.ts[at].is(",")) {
 			at--
 		}
-		if !s.ts[at].is("(") || !s.ts[at-1].is("IN") {
+		if at < 1 || !s.ts[at].is("(") || !s.ts[at-1].is("IN") {
 			return rag.ColumnRef{}, false
 		}
 		if at -= 2; at >= 0 && s.ts[at].is("NOT") {
