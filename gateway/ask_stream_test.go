@@ -14,10 +14,15 @@ func TestALongAskSaysThatItIsAtWork(t *testing.T) {
 		w := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(w)
 		a := newAskStream(sseStream{c: c})
+		written := func() string {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return w.Body.String()
+		}
 		time.Sleep(3 * silence) // nothing is out: an error may still be a status
 		synctest.Wait()
-		if w.Body.Len() > 0 || a.started() {
-			t.Errorf("before the first event: %q", w.Body)
+		if got := written(); got != "" || a.started() {
+			t.Errorf("before the first event: %q", got)
 		}
 		send := func(name string) {
 			if err := a.send(name, 1); err != nil {
@@ -30,19 +35,19 @@ func TestALongAskSaysThatItIsAtWork(t *testing.T) {
 		time.Sleep(silence - time.Second)
 		synctest.Wait()
 		const first = "event: schema\ndata: 1\n\nevent: candidate\ndata: 1\n\n"
-		if got := w.Body.String(); got != first {
+		if got := written(); got != first {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(silence + time.Second)
 		synctest.Wait()
 		const comment = ": still at it\n\n"
-		if got := w.Body.String(); got != first+comment+comment {
+		if got := written(); got != first+comment+comment {
 			t.Errorf("%q", got)
 		}
 		send("done")
 		a.end()
 		time.Sleep(3 * silence)
-		if got := w.Body.String(); got != first+comment+comment+"event: done\ndata: 1\n\n" {
+		if got := written(); got != first+comment+comment+"event: done\ndata: 1\n\n" {
 			t.Errorf("%q", got)
 		}
 	})
