@@ -97,7 +97,7 @@ func (s *statementText) conditionAt(i int) *edit {
 		return nil
 	case before == where && behind == end:
 		return &edit{s.ts[where].start, s.ts[end-1].end, ""}
-	case behind+1 >= len(s.ts):
+	case before == where && behind+1 >= len(s.ts):
 		return nil
 	case before == where:
 		return &edit{s.ts[where+1].start, s.ts[behind+1].start, ""}
